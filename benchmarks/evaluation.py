@@ -1,4 +1,4 @@
-"""What a case costs beside the turn that it is: CPU of a run, and of the same turns without one.
+"""What a case costs in addition to its turn: CPU of a run, and of the same turns without one.
 
     python -m benchmarks.evaluation [--cases 1000]
 

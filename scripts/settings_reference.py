@@ -22,11 +22,13 @@ from dragoman.config.tables import (
     AllLimitsTable,
     ConfigTable,
     FormatterTable,
+    OidcTable,
     PluginTable,
     RetentionTable,
     ServerTable,
     ShellTable,
     SnapshotsTable,
+    TeamTable,
     WorkersTable,
     WorkspaceTable,
 )
@@ -58,11 +60,13 @@ def sections() -> tuple[Section, ...]:
     return (
         Section("At the top of the file", ConfigTable, {**runtime, **_DEFAULTS["top"]}, _TOP),
         Section("`[limits]`", AllLimitsTable, runtime, {}),
+        Section("`[teams.NAME]`", TeamTable, {}, {}),
         Section("`[agents.NAME]`", AgentTable, {}, {}),
         Section("`[plugins.NAME]`", PluginTable, {}, {"enabled": "true"}),
         Section("`[server]`", ServerTable, _DEFAULTS["server"], {}),
+        Section("`[server.oidc]`", OidcTable, _DEFAULTS["oidc"], {}),
         Section("`[workers]`", WorkersTable, {"role": "both"}, {}),
-        Section("`[retention]`", RetentionTable, {}, {}),
+        Section("`[retention]`", RetentionTable, _DEFAULTS["retention"], {}),
         Section("`[snapshots]`", SnapshotsTable, _DEFAULTS["snapshots"], {}),
         Section("`[workspaces.NAME]`", WorkspaceTable, {}, {}),
         Section("`[shell]`", ShellTable, _DEFAULTS["shell"], {}),
@@ -202,6 +206,14 @@ _DEFAULTS: dict[str, dict[str, object]] = {
         "upload_limit": 25_000_000,
         "open": ComputedDefault("where there is a screen"),
     },
+    "oidc": {
+        "name": "OpenID Connect",
+        "scopes": ("openid", "profile", "email"),
+        "name_claim": "preferred_username",
+        "groups_claim": "groups",
+        "session": "12 hours",
+    },
+    "retention": {"audit": "1 year"},
 }
 
 
@@ -230,6 +242,7 @@ def _shown(default: object) -> str:
 
 _TOP = {
     "limits": "limits of one turn, and of one user per day",
+    "teams": "users who share daily limits: [teams](sign-in.md#limit-what-a-team-uses)",
     "agents": "named sets of prompt, model, tools, permissions and limits",
     "plugins": "plugins with their parameters",
     "mcp": "servers that bring tools",

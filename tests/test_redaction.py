@@ -127,7 +127,7 @@ def test_a_number_is_a_secret_under_the_name_of_one(name: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "mcp.x: there is no such key here",
+        "mcp.x: unknown key",
         "password: it should be a string",
         "max_tokens=5, monkey=1, tokens: 12",
         "set OPENAI_API_KEY to a valid key",

@@ -66,7 +66,7 @@ class Short(Plugin):
     [
         ({"allow": "shell"}, "allow takes a list"),
         ({"allow": {"shell": "git *"}}, "allow takes a list"),  # its names alone would allow every line
-        ({"deny": [5]}, "5 is no rule"),
+        ({"deny": [5]}, "5 is not a rule"),
         ({"tools": add}, "tools takes a list"),
         ({"system": 5}, "system is a text"),
         ({"options": "hot"}, "options takes a table"),
@@ -74,15 +74,15 @@ class Short(Plugin):
         ({"private": {"gap": " "}}, "each field needs a name and a value"),  # it would mask every space
         ({"private": {"pin": 5}}, "each field needs a name and a value"),
         ({"workspace": 5}, "a workspace is the path of a folder"),
-        ({"plugins": [5]}, "5 is no plugin"),
-        ({"plugins": [Misspelled()]}, "plugin misspelled: there is no hook on_turn_begin"),
-        ({"plugins": [Close()]}, r"plugin close: there is no hook befor_tool: did you mean before_tool\?"),
+        ({"plugins": [5]}, "5 is not a plugin"),
+        ({"plugins": [Misspelled()]}, "plugin misspelled: unknown hook on_turn_begin"),
+        ({"plugins": [Close()]}, r"plugin close: unknown hook befor_tool: did you mean before_tool\?"),
         ({"plugins": [Plain()]}, "plugin plain: on_turn_end must be written with async def"),
-        ({"plugins": [Unheard()]}, "plugin unheard: on_event must be written with def"),
+        ({"plugins": [Unheard()]}, "plugin unheard: on_event must be defined with def"),
         ({"plugins": [Short()]}, r"plugin short: on_turn_end takes \(self, turn\)"),  # its turns never ended
-        ({"agents": ["clerk"]}, "'clerk' is no agent"),
+        ({"agents": ["clerk"]}, "'clerk' is not an agent"),
         ({"agents": [Agent(name="clerk"), Agent(name="clerk")]}, "two agents named clerk"),
-        ({"workspace": "nowhere"}, "'nowhere' is no folder"),
+        ({"workspace": "nowhere"}, "'nowhere' is not a folder"),
         ({"mode": "yolo"}, "mode 'yolo'"),
         ({"on_reject": "cry"}, "on_reject 'cry'"),
         ({"concurrency": 0}, "concurrency 0"),
@@ -151,11 +151,11 @@ async def test_what_is_no_message_or_answer_is_refused(tmp_path: Path) -> None:
         for nonsense in (None, 5, [5]):
             with pytest.raises(BadRequest, match="a person says a text"):
                 await chat.send(nonsense)  # type: ignore[arg-type]
-        with pytest.raises(BadRequest, match="no plugin nothing"):
+        with pytest.raises(BadRequest, match="unknown plugin nothing"):
             await chat.send("hi", disable=["nothing"])
         turn = await chat.send("go")
         assert await turn.reached("waiting")
-        with pytest.raises(BadRequest, match="'yes' is no answer"):
+        with pytest.raises(BadRequest, match="'yes' is not an answer"):
             await turn.answer(turn.question, "yes")  # type: ignore[arg-type]
         await turn.cancel()
 
@@ -176,7 +176,9 @@ def test_without_an_event_loop_a_call_that_nobody_allowed_does_not_run(tmp_path:
     (call,) = result.messages[1].calls
     assert result.text == "sorry"
     assert call.result is not None
-    assert call.result.text == "No rule allows this call, and nobody was there to be asked: it did not run."
+    assert (
+        call.result.text == "No rule allows this call, and no user was there to approve it: it did not run."
+    )
 
 
 async def test_a_house_must_be_opened_first(tmp_path: Path) -> None:

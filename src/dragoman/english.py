@@ -353,6 +353,7 @@ ENGLISH: dict[str, str] = {
     "limit.round": "{count} round of tool calls",
     "limit.rounds": "{count} rounds of tool calls",
     "limit.seconds": "{seconds:g} seconds",
+    "limit.team": "{reached} of team {team}",
     "limit.token": "{count} token",
     "limit.tokens": "{count} tokens",
     "limit.tokens_a_day": "{count} tokens a day",
@@ -368,8 +369,7 @@ ENGLISH: dict[str, str] = {
     "local.not_served": "{file} cannot be served: {error}",
     "local.slow": "{file} was not loaded within {seconds:g} s",
     "local.unknown": (
-        "unknown model local/{model}: the bundled model is local/{box}, and any other file is "
-        "local/PATH.gguf"
+        "unknown model local/{model}: the bundled model is local/{box}, and any other file is local/PATH.gguf"
     ),
     "local.unsure": (
         "I am not sure what to change, so no file was changed. Say it in full: replace “OLD” with “NEW” in "
@@ -412,7 +412,7 @@ ENGLISH: dict[str, str] = {
     "media.leave_out": "leave it out, or choose a model that takes {takes}",
     "media.makes": "makes pictures",
     "media.missing": "{name} {does}: {missing}",
-    "media.no_picture": "{name} {does}, and the message has none: attach a picture, or make one first: {instead}",
+    "media.no_picture": "{name} {does}, and the message has none: attach one, or make one first: {instead}",
     "media.no_sound": (
         "{name} {does}, and the message has no recording: attach one, or choose a chat model for a message "
         "in words"
@@ -529,9 +529,8 @@ ENGLISH: dict[str, str] = {
         "This text looks like a call of {tool} in the format {format}, which {model} is not known to write. "
         "Run it as a call? Always means: read this format from this model from now on."
     ),
-    "question.interrupted": (
-        "The program stopped while {tool} ran, so its effect is unknown. Run it again?"
-    ),
+    "question.how": "{verdict}, by {user}",
+    "question.interrupted": ("The program stopped while {tool} ran, so its effect is unknown. Run it again?"),
     "question.line": "Line {line} of the program calls it: {code}",
     "question.loop": "{tool} was already called with these arguments. Run it again?",
     "question.met": "{tool} has come to {pattern}. Allow it to continue?",
@@ -612,9 +611,7 @@ ENGLISH: dict[str, str] = {
     "server.same_secret": "two secrets would be stored as {variable}: rename one",
     "server.stops": "this server stops: it was not done, or not to its end. Look, and try again",
     "server.taken": "there is a server {name!r} already: take another name, or remove that one",
-    "server.unconfirmed": (
-        "review the command first, and confirm it as shown: do it again"
-    ),
+    "server.unconfirmed": ("review the command first, and confirm it as shown: do it again"),
     "settings.kind": "the setting {name} is a {kind}, not {value!r}",
     "settings.metadata": "Each value of the setting metadata must be a string.",
     "settings.private": "the setting private gives names to texts: each needs a name and a text",
@@ -624,7 +621,25 @@ ENGLISH: dict[str, str] = {
     "setup.embedded": "this server is part of another program, and is set up there",
     "setup.not_yours": "only the admin can set this server up",
     "setup.one_model": "this server has one model, which the program it is part of gave it",
+    "share.answer": "You may not answer here: ask the owner of the conversation for the role 'answers'.",
+    "share.busy": "Too many live streams of links are open. Try again in a moment.",
+    "share.expires": "An invitation or link is valid for 1 second to {most} days, not {seconds!r} seconds.",
+    "share.nobody": "Unknown user {user!r}.",
+    "share.omit": "A link cannot omit {part!r}. It can omit: {parts}.",
+    "share.owner": "{user!r} owns the conversation: transfer it to another member first.",
+    "share.right": (
+        "Your role here is {role!r}, and this needs {needed!r}: ask the owner of the conversation."
+    ),
+    "share.role": "Unknown role {role!r}. Roles: {roles}.",
+    "share.sender": ("Only its sender {user!r} can change this turn: it runs with the rules of {user!r}."),
+    "share.task": "This conversation belongs to another one: share that one.",
+    "share.too_many": "A conversation has at most {most} members, invitations and links.",
+    "share.too_often": "Too many wrong links. Wait before you try again.",
+    "share.upto": "Message {message} is not on the branch that the conversation shows.",
+    "audit.not_yours": "The audit log is for the admin.",
     "sign_in.first": "sign in first: open the link that the server printed, or send a key",
+    "sign_in.no_link": "You signed in at a provider: sign in there in the other browser, too. "
+    "Links are for users with a key.",
     "sign_in.too_often": "too many tries: wait a moment",
     "sign_in.wrong": "that is not the password",
     "skill.changed": "skill {name} was changed since it was read: read it again",
@@ -664,6 +679,7 @@ ENGLISH: dict[str, str] = {
     "tools.missing": "the tools of {source} are missing: {why}",
     "tools.starting": "it has not started yet, and its tools come when it has",
     "trust.changed": "{folder} changed since you looked at it. Review it again.",
+    "turn.user_removed": "The admin removed the user who sent this.",
     "turn.busy": (
         "turn {turn} of this branch is still running: wait for it, cancel it, steer it, or let the "
         "message queue"

@@ -7,6 +7,7 @@ DragomanError
 ├── ToolFailed              a tool said no; the model reads the text and may try again
 ├── BadRequest              the caller asked for something that cannot be; nothing was stored
 │   ├── NotFound            no such conversation, message, turn, call or question
+│   ├── Forbidden           a user may see it, and may not do that with it
 │   ├── TurnBusy            a turn of this branch is still running
 │   ├── KeyReused           the idempotency key of a send was used for something else
 │   ├── TurnEnded           the turn is over: it can be neither steered nor answered
@@ -130,6 +131,13 @@ class NotFound(BadRequest):
         super().__init__(sentence("not_found.hint", said=said, hint=hint) if hint else said)
         self.noun = noun
         self.id = id
+
+
+class Forbidden(BadRequest):
+    """A user may see the conversation, and may not do that in it.
+
+    Ask its owner for another role, or do it in a conversation of your own: `dragoman share` shows the roles.
+    """
 
 
 class TurnBusy(BadRequest):

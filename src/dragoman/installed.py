@@ -58,6 +58,7 @@ _EXTRAS = {  # package → its extra, and what needs it
     "mcp_types": ("mcp", "an MCP server"),  # which the first versions of mcp had not
     "pydantic_monty": ("code", "a program of a model"),
     "asyncpg": ("postgres", "a store in PostgreSQL"),
+    "jwt": ("oidc", "signing in with OpenID Connect"),
     "PIL": ("media", "making a picture smaller for its model"),
 }
 

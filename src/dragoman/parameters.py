@@ -32,7 +32,7 @@ def agents_by_name(agents: Iterable[Agent]) -> dict[str, Agent]:
     named: dict[str, Agent] = {}
     for agent in listed("agents", agents):
         if not isinstance(agent, Agent):
-            raise ConfigError(f"{agent!r} is no agent: write Agent(name=…)")
+            raise ConfigError(f"{agent!r} is not an agent: write Agent(name=…)")
         if agent.name in named:
             raise ConfigError(f"there are two agents named {agent.name}")
         named[agent.name] = agent
@@ -163,5 +163,5 @@ def _workspace(given: str | Path | Workspace) -> Workspace:
     workspace = given if isinstance(given, Workspace) else Workspace(Path(given))
     workspace = replace(workspace, folder=Path(workspace.folder))
     if not workspace.folder.is_dir():
-        raise ConfigError(f"the workspace {str(workspace.folder)!r} is no folder")
+        raise ConfigError(f"the workspace {str(workspace.folder)!r} is not a folder")
     return workspace

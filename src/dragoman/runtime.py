@@ -18,7 +18,7 @@ from typing_extensions import TypeVar, Unpack
 from dragoman.background import Background, in_thread, to_its_end
 from dragoman.conversation.tree import Conversation, Tree
 from dragoman.conversation.window import Policy
-from dragoman.errors import BadRequest, ConfigError
+from dragoman.errors import BadRequest, ConfigError, NotFound
 from dragoman.messages.ids import check_ids, new_id
 from dragoman.messages.message import File, Part
 from dragoman.messages.questions import Answer, Grant, Mode, Question, Rule
@@ -37,6 +37,7 @@ from dragoman.parameters import (
     workspaces_at,
 )
 from dragoman.plugins.built_in import built_in_plugins
+from dragoman.plugins.limits import Team
 from dragoman.plugins.snapshots import Snapshots, histories_for
 from dragoman.sentences import sentence
 from dragoman.store.address import MEMORY, StoreFile, StoreServer
@@ -59,6 +60,7 @@ from dragoman.turn.api.conversation_handle import (
     delete_untouched,
     fork_conversation,
 )
+from dragoman.turn.api.sharing import Sharing
 from dragoman.turn.api.subagents import Subagents, agents_group, exchange_agents
 from dragoman.turn.api.turn_handle import Engine, TurnHandle
 from dragoman.turn.api.way_back import WayBack
@@ -93,7 +95,8 @@ class Runtime:
     when this one opens it, unless `adopts` is False: that is for programs that only look, answer and leave,
     and have not the tools to go on. Of several that share a store in PostgreSQL each has a `role`;
     `turn_limits` bound how many turns run at once.
-    Conversations that nobody touched for `retention` seconds are deleted, unless something waits in them.
+    Conversations that nobody touched for `retention` seconds are deleted, unless something waits in them;
+    entries of the audit log after `audit_retention` seconds.
     `workspace` is the folder that file tools and the shell work in; conversations and sends may name one of
     `workspaces` instead. Programs that tools start run in a `cage`, where that is given.
     `deps` is what tools and plugins get as `context.deps`; `make_deps` makes it anew for each turn, also for
@@ -126,6 +129,7 @@ class Runtime:
         max_calls: int | None = None,
         max_daily_tokens: int | None = None,
         max_daily_cost: float | None = None,
+        teams: Mapping[str, Team] | None = None,
         continuations: int | None = None,
         concurrency: int = 16,
         tool_budget: int | str | None = None,
@@ -148,6 +152,7 @@ class Runtime:
         role: Role | None = None,
         turn_limits: TurnLimits | None = None,
         retention: float | None = None,
+        audit_retention: float = 365 * 24 * 3600.0,
         telemetry: Telemetry | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -155,6 +160,7 @@ class Runtime:
         if self._temporary is not None:
             store = Path(self._temporary.name) / "dragoman.db"
         self.store = store_at(store)
+        self.teams = table("teams", teams)
         self.histories = histories_for(store, snapshots, snapshot_folder)
         folders = workspaces_at(workspace, workspaces, self.histories.folder)
         find_model, self._close_models = models_for(model, self.store)
@@ -172,6 +178,7 @@ class Runtime:
             max_calls=max_calls,
             max_daily_tokens=max_daily_tokens,
             max_daily_cost=max_daily_cost,
+            teams=self.teams,
             continuations=continuations,
             titles_by_model=titles_by_model,
             title_length=title_length,
@@ -226,11 +233,13 @@ class Runtime:
         )
         self.commands = Commands(self.services, self.driver)
         self._retention = checked_retention(retention) if adopts else None
+        self._audit_retention = checked_retention(audit_retention) if adopts else None
         self.telemetry = telemetry
         if telemetry is not None:
             telemetry.join(self.bus, self.background, self.store, private)
         self.way_back = WayBack(self.store, self.histories, folders)
         self._engine = Engine(self.services, self.store, self.bus, self.driver, self.commands, self.way_back)
+        self.sharing = Sharing(self._engine)
         self._tasks.join(self.services, self._engine)
 
     async def __aenter__(self) -> Self:
@@ -260,6 +269,8 @@ class Runtime:
         if self._retention is not None:
             self.background.run("deleting old conversations", self._delete_old)
             self.background.repeat("deleting old conversations", self._delete_old, every=_RETENTION)
+        if self._audit_retention is not None:
+            self.background.repeat("deleting old audit entries", self._forget_audit, every=_RETENTION)
         if (delete := deletes_files(self.services.model, self.store)) is not None:
             self.background.run("deleting files at providers", delete)
             self.background.repeat("deleting files at providers", delete, every=_FILES)
@@ -430,12 +441,15 @@ class Runtime:
         check_ids(user=user)
         return await self.store.search(query, user=user, limit=limit)
 
-    async def fork(self, conversation: str, message: str, *, own_folder: bool = False) -> ConversationHandle:
+    async def fork(
+        self, conversation: str, message: str, *, own_folder: bool = False, user: str | None = None
+    ) -> ConversationHandle:
         """A new conversation that begins with the path to this message. With `own_folder` it works in a copy
-        of the folder, as it was then, and both can write side by side."""
-        check_ids(conversation=conversation, message=message)
+        of the folder, as it was then, and both can write side by side. It belongs to `user`; without one, to
+        the owner of the other."""
+        check_ids(conversation=conversation, message=message, user=user)
         id = await fork_conversation(
-            self.services, self.way_back, conversation, message, own_folder=own_folder
+            self.services, self.way_back, conversation, message, own_folder=own_folder, user=user
         )
         return ConversationHandle(id, self._engine)
 
@@ -451,10 +465,34 @@ class Runtime:
             days = self._retention / (24 * 3600)
             _log.warning("%d conversations were deleted: untouched for %.3g days", deleted, days)
 
-    async def export(self, conversation: str) -> dict[str, JsonValue]:
-        """Everything, as JSON that `import_conversation` takes."""
+    async def _forget_audit(self) -> None:
+        assert self._audit_retention is not None
+        await self.store.forget_audit(self.services.clock() - self._audit_retention)
+
+    async def members(self, team: str) -> set[str]:
+        """The users of a team: those that it names, and those by the groups of their provider."""
+        if team not in self.teams:
+            raise NotFound("team", team)
+        return {*self.teams[team].members, *await self.store.members_of(team)}
+
+    async def remove_person(self, name: str) -> int:
+        """They are out at every server of this store: keys, sign-ins, links, live streams. Their turns are
+        cancelled, and may call nothing until then. Conversations stay. Returns how many turns that were."""
+        await self.store.remove_person(name)
+        self.bus.hear_of_writes()  # streams that are open here end, too
+        stopped = 0
+        for turn in await self.store.turns_of_person(name):
+            try:
+                stopped += await self.commands.cancel(turn, sentence("turn.user_removed"))
+            except NotFound:
+                pass  # deleted meanwhile
+        return stopped
+
+    async def export(self, conversation: str, *, private: bool = True) -> dict[str, JsonValue]:
+        """Everything, as JSON that `import_conversation` takes; on request without the private texts of its
+        settings."""
         check_ids(conversation=conversation)
-        return await export_conversation(self.store, conversation)
+        return await export_conversation(self.store, conversation, private=private)
 
     async def export_markdown(self, conversation: str) -> str:
         """The path to the leaf, for reading, and what is queued."""
@@ -478,9 +516,10 @@ class Runtime:
         """A turn by its id. What its answer has to be, where that is to be read as a type, is said again."""
         return TurnHandle(id, self._engine, output_of(output_type))
 
-    async def answer(self, question: str, answer: Answer) -> Question:
-        check_ids(question=question)
-        return await self.commands.answer(question, answer)
+    async def answer(self, question: str, answer: Answer, *, by: str | None = None) -> Question:
+        """Settle a question. `by` is the user who answers, who has to be allowed to in this conversation."""
+        check_ids(question=question, by=by)
+        return await self.commands.answer(question, answer, by=by)
 
     async def questions(self) -> list[Question]:
         """Everything that waits for a person."""

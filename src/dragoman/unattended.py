@@ -14,9 +14,9 @@ from dragoman.runtime import Runtime
 from dragoman.turn.api.turn_handle import TurnHandle
 
 CAUTIOUS: Mapping[str, Answer] = {
-    "loop": stop("nobody was there to be asked whether it may go on like this"),
-    "review": withhold("nobody was there to look at it"),
-    "tool": reject("nobody was there to answer"),
+    "loop": stop("no user was there to allow it to continue"),
+    "review": withhold("no user was there to review it"),
+    "tool": reject("no user was there to answer"),
 }
 
 
@@ -37,7 +37,7 @@ async def answer_questions(
                         refused += [tool] if kind == "approve" and kind not in answers else []
                 case CallStart(call=call, client=True):
                     with suppress(DragomanError):  # somebody delivered it after all
-                        await turn.deliver(call, "nobody is there to run it", failed=True)
+                        await turn.deliver(call, "no client is there to run it", failed=True)
                 # A task names its turn before it asks; what a task of a task asks, only that one tells.
                 case CallProgress(value={"turn": str(id), "conversation": str(opened)}) if id not in inside:
                     if await _is_below(runtime, turn.id, opened):

@@ -382,7 +382,7 @@ async def test_what_cannot_be_saved_stays_in_its_field_and_says_why(owner: Perso
     await expect(owner.by("problem-temperature")).to_have_text("A number from 0 to 2.")
     await expect(owner.by("problem-max_rounds")).to_have_text("A whole number of 0 or more.")
     await expect(owner.by("problem-max_tokens")).to_have_text("A whole number of 1 or more.")
-    await expect(owner.by("problem-others")).to_have_text("This is no JSON object.")
+    await expect(owner.by("problem-others")).to_have_text("This is not a JSON object.")
     assert await violations(owner) == []
     await owner.by("setting-private").fill("Berta=Berta Meier")
     await owner.by("option-temperature").fill("x")

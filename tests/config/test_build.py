@@ -170,8 +170,8 @@ async def test_the_workspace_is_where_the_file_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('tools = ["bascis"]', "dragoman.toml:2: there is no group 'bascis'"),
-        ('workspace = "nowhere"', "is no folder"),
+        ('tools = ["bascis"]', "dragoman.toml:2: unknown group 'bascis'"),
+        ('workspace = "nowhere"', "is not a folder"),
         ('allow = [""]', "allow"),
         ('mcp_file = "nowhere.json"', "cannot be read"),
     ],

@@ -65,17 +65,17 @@ def test_the_nearest_file_upwards_goes_before_the_persons_own(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('modle = "x"', "line 1: modle: there is no such setting: did you mean mode or model?"),
+        ('modle = "x"', "line 1: modle: unknown setting: did you mean mode or model?"),
         ("\nmodel = 5", "line 2: model: it should be a valid string"),
-        ("[server]\n\nprot = 1", "line 3: server.prot: there is no such setting: did you mean port"),
+        ("[server]\n\nprot = 1", "line 3: server.prot: unknown setting: did you mean port"),
         (
             '[agents.a]\ndescripton = "x"',
-            "line 2: agents.a.descripton: there is no such setting: did you mean description",
+            "line 2: agents.a.descripton: unknown setting: did you mean description",
         ),
         ("[limits]\nmax_rounds = -1", "line 2: limits.max_rounds: it should be greater than or equal to 0"),
         ('[mcp.a]\ncommand = "x"\nurl = "http://x"', "line 1: mcp.a: a server has either a command or a url"),
         ('mode = "sometimes"', "line 1: mode: it should be 'auto', 'ask', 'manual' or 'off'"),
-        ("model = [", "is no TOML"),
+        ("model = [", "is not valid TOML"),
         ('[providers.x]\nbase_ur = "x"', "line 2: providers.x.base_ur"),
     ],
 )
@@ -166,7 +166,7 @@ def test_where_attachments_go_and_what_is_deleted_when(tmp_path: Path) -> None:
     assert store_of(settings) == StoreServer("postgresql://host/x", blobs="s3://bucket/chat", migrates=False)
     for text, words in (
         ('blobs = "s3://key:secret@bucket"', r"line 1: blobs: .*environment"),
-        ('blobs = "bucket"', "line 1: blobs: 'bucket' is no place"),
+        ('blobs = "bucket"', "line 1: blobs: 'bucket' is not a place"),
         ('[retention]\nconversations = "3 months"', "line 2: retention.conversations: a length of time"),
         ('migrate = "no"', "line 1: migrate"),
     ):
@@ -190,9 +190,9 @@ def test_what_no_reader_reaches_the_end_of_is_no_toml(tmp_path: Path) -> None:
     """In settings, in the catalog that is read from the same file, and in the environment."""
     for broken in (f"model = {'[' * 20_000}", f"max = {'9' * 10_000}"):
         file = write(tmp_path, broken)
-        with pytest.raises(ConfigError, match="is no TOML"):
+        with pytest.raises(ConfigError, match="is not valid TOML"):
             load(file, environment={})
-        with pytest.raises(ConfigError, match="is no TOML"):
+        with pytest.raises(ConfigError, match="is not valid TOML"):
             load_catalog(file)
     with pytest.raises(ConfigError, match="DRAGOMAN_ALLOW: allow"):
         load(write(tmp_path, ""), environment={"DRAGOMAN_ALLOW": "[" * 20_000})

@@ -92,7 +92,7 @@ def test_a_message_without_its_parent_is_refused(tree: Tree) -> None:
     with pytest.raises(BadRequest, match="message x hangs on x"):
         tree.add(message("x", "x"))
     for look in (tree.__getitem__, tree.path, tree.versions, tree.question_of):
-        with pytest.raises(NotFound, match="there is no message 'x'"):
+        with pytest.raises(NotFound, match="unknown message 'x'"):
             look("x")
     assert "x" not in tree
 

@@ -148,7 +148,7 @@ JSON_STRICT = [
         'So {"path": "a", "lines": 3} it is.',
     ),
     Reply(
-        "an object whose tool_calls is no list",
+        "an object whose tool_calls is not a list",
         '{"tool_calls": "none"} and {"tool_calls": null}',
         (),
         '{"tool_calls": "none"} and {"tool_calls": null}',
@@ -219,7 +219,7 @@ JSON_STRICT = [
     ),
     Reply("cut off before it is certain", 'Hm {"tool_ca', (), 'Hm {"tool_ca'),
     Reply(
-        "no JSON any more",
+        "no longer JSON",
         '{"tool_calls": [{"name": "read_file", "arguments": {path: "a"}}]}',
         (),
         "",
@@ -870,7 +870,7 @@ LLAMA_PYTHONIC = [
     Reply("a name twice", "[read_file(path='a', path='b')]", errors=("path is there twice",)),
     Reply("cut off in a string", 'So [read_file(path="a', (), AS_IT_IS),
     Reply("cut off, and no tool", "See [note(1, and", (), "See [note(1, and"),
-    Reply("a line that ends in a string", "[read_file(path='a\n", (), "", ("no Python",)),
+    Reply("a line that ends in a string", "[read_file(path='a\n", (), "", ("not valid Python",)),
     Reply(
         "lines of Windows in a string",
         "<|tool_call_start|>[read_file(path='a\r\nb')]<|tool_call_end|>",
@@ -1542,7 +1542,7 @@ MINIMAX_M3 = [
         "a tag that breaks off in front of the next call",
         f'{_MM}<invoke name="read_file">{_MM}<pat{_m3("get_time")}',
         (TIME,),
-        errors=("<pat is no tag",),
+        errors=("<pat is not a tag",),
     ),
     Reply("words in it", _m3("read_file", "the file"), errors=("is not closed with",)),
     Reply("no name", _m3(""), errors=("it has no name",)),

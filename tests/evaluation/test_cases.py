@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -67,11 +69,25 @@ def test_a_file_that_was_edited_stays(tmp_path: Path) -> None:
         ('id = "a"\n[[messages]]\nrole = "user"\n[expect]\ncontain = ["x"]', "contain"),
         ('id = "a/../b\\n"\n[[messages]]\nrole = "user"', "an id has"),
         ("id = ", "Invalid value"),
+        (
+            'id = "a"\n[[messages]]\nrole = "user"\n[expect]\ncontains = "x"',
+            "Input should be a list",
+        ),
+        (
+            'id = "a"\n[[messages]]\nrole = "user"\n[expect.schema]\ntype = "banana"',
+            "Invalid JSON schema",
+        ),
     ],
 )
 def test_a_wrong_case_is_named_with_its_file(tmp_path: Path, text: str, wrong: str) -> None:
     (tmp_path / "a.toml").write_text(text)
     with pytest.raises(ConfigError, match=f"(?s)a.toml.*{wrong}"):
+        cases(tmp_path)
+
+
+def test_a_wrong_line_is_named_with_its_number(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"id": "a", "messages": [{"role": "user"}]}\n{"id"\n')
+    with pytest.raises(ConfigError, match=r"a.jsonl:2"):
         cases(tmp_path)
 
 
@@ -101,30 +117,64 @@ async def test_a_case_of_a_turn_has_all_that_was_said_before_and_no_secrets(tmp_
     async with Runtime(
         tmp_path / "chat.db", model=model, tools=[weather, "basics"], allow=["*"], private=private
     ) as runtime:
-        blob = await runtime.store.put_blob(b"a note")
+        blob = await runtime.store.put_blob(b"a note: sk-0123456789abc")
         chat = await runtime.conversation(system="Be brief.")
         await (await chat.send([Text("Hello"), File("text/plain", blob=blob, name="a.txt")])).result()
-        turn = await chat.send("My key is sk-0123456789abc, call +43 660 1234 from Rome")
+        turn = await chat.send("Call +43 660 1234 from Rome, my key is sk-0123456789abc")
         await turn.result()
         case = await case_of_turn(runtime, turn.id)
         (answer,) = (await run([case], models=["scripted/model"], like=_again(tmp_path, private))).runs
+        rating = Rating(turn.id, "local", "bad", "You told +43 660 1234 and sk-0123456789abc.")
+        noted = toml_of(await case_of_turn(runtime, turn.id, rating=rating))
+        judge = ScriptedModel([says('{"passed": true, "reason": "Only [[phone]]."}')], name="judge")
+        judged = replace(case, expect=Expected(rubrics=(Rubric("It has [[phone]]."),)))
+        like = _again(tmp_path, private)
+        (verdict,) = (await run([judged], models=["scripted/model"], like=like, judge=judge)).runs
     text = toml_of(case)
-    assert "0123456789" not in text
-    assert "660 1234" not in text
-    assert "call [[phone]] from Rome" in text
+    assert "0123456789" not in text + noted
+    assert "660" not in text + noted
+    assert "Call [[phone]] from Rome" in text
     assert [message.text for message in case.messages[:2]] == ["Hello", "Hi."]
-    assert case.messages[0].files[0].url == "data:text/plain;base64,YSBub3Rl"
+    assert b64decode(case.messages[0].files[0].url.partition(",")[2]).decode() == "a note: ‹hidden›"
     assert (case.system, case.tools) == ("Be brief.", ("tools", "basics"))
     assert case.recorded is not None
     assert case.recorded.rounds == 2
     assert case.expect.any_order == (ExpectedCall("weather", {"city": "Rome"}),)
     assert answer.passed, answer.reasons
     assert "660 1234" not in str(answer)
+    assert verdict.passed
+    assert "660 1234" not in str(verdict) + str(judge.requests)
 
 
 def _again(folder: Path, private: dict[str, str]) -> Runtime:
     model = ScriptedModel([calls("weather", city="Rome"), says("Sunny, [[phone]].")])
     return Runtime(folder / "again.db", model=model, tools=[weather], private=private)
+
+
+@tool
+def look_up(key: str) -> str:
+    """The value of a key."""
+    return f"the value of {key}"
+
+
+async def test_what_was_hidden_in_a_case_fits_what_it_was(tmp_path: Path) -> None:
+    """Q1: the argument `key` is hidden, its recorded result is found, and an answer that has not changed is
+    the same."""
+    script = [calls("look_up", key="name"), says("password=hunter2hunter2")]
+    models = {name: ScriptedModel([*script], name=name) for name in ("first", "again")}
+    path = tmp_path / "chat.db"
+    async with Runtime(path, model=models["first"], tools=[look_up], allow=["*"]) as runtime:
+        turn = await runtime.send("Look it up")
+        await turn.result()
+        case = await case_of_turn(runtime, turn.id)
+        unchanged = replace(case, expect=replace(case.expect, changed=True))
+        report = await run([unchanged], models={"again": models["again"]}, like=runtime)
+    assert 'arguments = { "key" = "‹hidden›" }' in toml_of(case)
+    assert "hunter2" not in toml_of(case)
+    (answer,) = report.runs
+    assert answer.answered.calls[0].result == "the value of name"
+    assert answer.reasons == ["changed: the answer is as it was recorded"]
+    assert report.divergence(answer) is None
 
 
 async def test_a_bad_answer_has_to_change_and_to_lose_its_fault(tmp_path: Path) -> None:
@@ -135,10 +185,12 @@ async def test_a_bad_answer_has_to_change_and_to_lose_its_fault(tmp_path: Path) 
         "judge": ScriptedModel([says('{"passed": true, "reason": "It is right."}')], name="judge"),
     }
     async with Runtime(tmp_path / "chat.db", model=ScriptedModel([says("It is 400.")])) as runtime:
-        turn = await runtime.send("17 * 23?")
+        turn = await runtime.send("Größe 日本 17?")
         await turn.result()
         case = await case_of_turn(runtime, turn.id, rating=Rating(turn.id, "local", "bad"))
         noted = await case_of_turn(runtime, turn.id, rating=Rating(turn.id, "local", "bad", "wrong sum"))
+    (file,) = save_cases([case], tmp_path / "evals")
+    assert file.name == f"größe-日本-17-{turn.id[-6:]}.toml"
     assert (case.expect.changed, case.expect.rubrics) == (True, ())
     assert "wrong sum" in noted.expect.rubrics[0].text
     report = await run([case], models={name: models[name] for name in ("same", "other")})

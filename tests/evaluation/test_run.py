@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dragoman import Agent, Plugin, Runtime, ScriptedModel, tool
 from dragoman.errors import BadRequest, ConfigError, NotFound
-from dragoman.evaluation import Case, Expected, ExpectedCall, case_of_turn, run
+from dragoman.evaluation import Case, Expected, ExpectedCall, Rubric, case_of_turn, run
 from dragoman.evaluation.case import CaseMessage, CaseTool
 from dragoman.evaluation.evaluate import Estimate
 from dragoman.evaluation.expected import MadeCall
@@ -22,6 +24,7 @@ from dragoman.messages.request import Request, ToolSpec
 from dragoman.providers.catalog import load_catalog
 from dragoman.providers.models import Models
 from dragoman.tools.cage.bubblewrap import why_none
+from dragoman.tools.toolbox import Group
 from dragoman.turn.view import TurnView
 from dragoman.wire.scripted import Line, Script, calls, fails, says
 from tests.evaluation.again import asked_again
@@ -119,6 +122,15 @@ async def test_a_call_that_was_never_recorded_fails_is_simulated_or_is_asked_abo
         assert asked.answered.text == "It says: rain, says a person"
         with pytest.raises(ConfigError, match="--judge"):
             await asked_again(runtime, turn, "other", unrecorded="simulate")
+
+        async def nobody(case: Case, tool: ToolSpec, call: MadeCall) -> str:
+            raise BadRequest("You gave no result.")
+
+        ways: Any = {"unrecorded": "ask", "folder": tmp_path / "runs"}
+        unasked = await asked_again(runtime, turn, "other", answering=nobody, **ways)
+        assert unasked.answered.error == "You gave no result."
+        asked = await asked_again(runtime, turn, "other", answering=person, **ways)  # it was not kept
+        assert asked.answered.text == "It says: rain, says a person"
         assert RAN == []
 
 
@@ -140,6 +152,17 @@ async def test_equal_calls_get_their_results_in_order_and_no_more(tmp_path: Path
         (True, False),
         (False, True),  # a failure is a result, too
     ]
+
+
+async def test_two_runs_at_the_same_time_ask_for_each_answer_once(tmp_path: Path) -> None:
+    """Q2: one waits for what the other asks."""
+    wanted = Expected(contains=("Yes",))
+    found = [Case(f"case {n}", (CaseMessage("user", f"Say {n}"),), wanted) for n in range(6)]
+    model = ScriptedModel(lambda _: says("Yes."))
+    runs = [run(found, models={"one": model}, folder=tmp_path, name=name) for name in ("a", "b")]
+    reports = await asyncio.gather(*runs)
+    assert len(model.requests) == len(found)
+    assert all(report.meets(1.0) for report in reports)
 
 
 async def test_a_model_that_fails_is_a_failed_answer_and_is_asked_again(tmp_path: Path) -> None:
@@ -224,6 +247,23 @@ async def test_file_tools_run_in_a_folder_of_the_case_and_others_do_not(tmp_path
         await run([outside], models={"one": ScriptedModel(script)}, tools="cage")
 
 
+async def test_only_built_in_tools_run_in_the_cage(tmp_path: Path) -> None:
+    """A group of other tools can have the name of a built-in one, in the settings and in a case."""
+    RAN.clear()
+    files = CaseTool("send", "", {"properties": {"to": {"type": "string"}}}, group="files")
+    script = [calls("send", to="x") + calls("read_file", path="a.txt"), says("Done.")]
+    case = Case("one", (CaseMessage("user", "Go"),), tools=(files, "files"), files={"a.txt": "from the case"})
+    like = Runtime(tmp_path / "chat.db", model=ScriptedModel([]), tools=[Group("files", (weather,))])
+    (answer,) = (await run([case], models={"one": ScriptedModel(script)}, like=like, tools="cage")).runs
+    sent, read = answer.answered.calls
+    assert sent.unrecorded
+    assert "from the case" in str(read.result)
+    other = replace(case, tools=("files.weather",))
+    with pytest.raises(ConfigError, match=r"files.weather"):
+        await run([other], models={"one": ScriptedModel([])}, like=like, tools="cage")
+    assert RAN == []
+
+
 @needs_cage
 async def test_the_shell_of_a_case_runs_in_the_cage(tmp_path: Path) -> None:
     """K1: it reads the files of the case, and writes nowhere else."""
@@ -285,6 +325,7 @@ async def test_a_run_stops_at_its_cost_and_says_so(tmp_path: Path) -> None:
     assert [one.skipped for one in report.runs] == ["", "", "cost limit", "cost limit"]
     assert report.cost(report.variants[0]) == pytest.approx(1.0)
     assert not report.meets(0.0)
+    assert "Not asked: 2 of 4. The cost limit was reached." in report.markdown()
     model = ScriptedModel([says("Yes.")])
     with pytest.raises(ConfigError, match="price"):
         await run(found, models={"one": model}, max_cost=1.0)
@@ -329,6 +370,17 @@ async def test_a_case_has_the_agent_of_the_turn(tmp_path: Path, of_conversation:
     assert "You are a clerk." in after.system
     assert [call.failed for call in again.answered.calls] == [False]
     assert RAN == []
+
+
+@pytest.mark.parametrize("what", ["agent", "judge", "price of the judge"])
+async def test_what_a_run_lacks_is_told_before_anything_is_asked(tmp_path: Path, what: str) -> None:
+    expect = Expected(rubrics=(Rubric("Is it polite?", model="nobody" if what == "judge" else None),))
+    agent = "nobody" if what == "agent" else None
+    case = Case("one", (CaseMessage("user", "Hi"),), expect, agent=agent)
+    model, judge = ScriptedModel([says("Hi.")], name="one"), ScriptedModel([], name="judge")
+    with pytest.raises((ConfigError, NotFound), match="price" if "price" in what else "nobody"):
+        await run([case], models={"one": model}, judge=judge, max_cost=1.0 if "price" in what else None)
+    assert model.requests == []
 
 
 async def test_a_task_has_the_result_it_had(tmp_path: Path) -> None:

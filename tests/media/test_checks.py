@@ -20,10 +20,10 @@ FILM = File("video/mp4", url="data:video/mp4;base64,AAAA", name="film.mp4")
 @pytest.mark.parametrize(
     ("model", "parts", "match"),
     [
-        ("retoucher", [Text("a hat")], "there is none: attach a picture.*acme/gpt-image-1.*makes pictures"),
+        ("retoucher", [Text("a hat")], "has none: attach one.*acme/gpt-image-1.*makes pictures"),
         ("retoucher", [PICTURE], "say what is to change"),
         ("retoucher", [Text("x"), SOUND], "cannot be shown memo.wav.*acme/whisper-large-v3"),
-        ("whisper-large-v3", [Text("hello")], "there is no sound: attach a recording"),
+        ("whisper-large-v3", [Text("hello")], "has no recording: attach one"),
         ("whisper-large-v3", [SOUND, SOUND], "one recording at a time"),
         ("whisper-large-v3", [PICTURE], r"cannot be shown cat.png.*acme/retoucher changes pictures"),
         ("tts-1", [PICTURE, Text("x")], "speaks what is written and cannot be shown cat.png"),
@@ -50,7 +50,7 @@ async def test_a_rerun_by_a_model_of_another_type_is_checked_as_well(tmp_path: P
     async with media_server() as server, media_runtime(tmp_path, server) as runtime:
         chat = await runtime.conversation()
         answer = (await (await chat.send("a square", model="acme/dall-e-3")).result()).messages[-1]
-        with pytest.raises(BadRequest, match="there is no sound"):
+        with pytest.raises(BadRequest, match="has no recording"):
             await chat.rerun(answer.id, model="acme/whisper-large-v3")
         assert len(await runtime.store.turns(chat.id)) == 1
 
@@ -64,7 +64,7 @@ async def test_a_new_version_of_a_message_is_checked_against_what_stands_before_
         said = (await turn.result()).messages[0]
         messages, _ = await runtime.store.messages(chat.id)
         said = next(message for message in messages if message.role == "user")
-        with pytest.raises(BadRequest, match="there is none"):
+        with pytest.raises(BadRequest, match="has none"):
             await chat.edit(said.id, "a beard")
 
 

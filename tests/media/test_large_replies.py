@@ -128,7 +128,7 @@ async def test_what_was_kept_of_a_failed_answer_is_not_attached_later(tmp_path: 
         chat = await runtime.conversation()
         with pytest.raises(ProviderError):
             await (await chat.send("two", options={"n": 2})).result()
-        with pytest.raises(BadRequest, match="there is none"):
+        with pytest.raises(BadRequest, match="has none"):
             await chat.send("make it red", model="acme/retoucher")
         await (await chat.send("one")).result()
         server.instead = [torn]

@@ -62,7 +62,7 @@ def test_what_is_accepted_is_read_back_equal(value: Any, depth: int) -> None:
         ({"\udc00": 1}, "half a character"),
         (nested(200), "nested too deeply"),
         (nested(100_000), "nested too deeply"),
-        ({1, 2}, "no JSON value"),
+        ({1, 2}, "not a JSON value"),
     ],
 )
 def test_what_cannot_be_read_again_is_refused(value: Any, wrong: str) -> None:

@@ -124,7 +124,7 @@ async def test_a_turn_is_taken_back_and_done_again(tmp_path: Path, work: Path) -
 
         await turn.revert()
         assert picture(work) == before
-        with pytest.raises(BadRequest, match="nothing to do again"):
+        with pytest.raises(BadRequest, match="nothing to redo"):
             await (await runtime.conversation()).redo()
 
 

@@ -125,11 +125,11 @@ def test_a_model_may_have_slashes_in_its_name(catalog: Catalog) -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("opnai/gpt-4o", r"no provider 'opnai': did you mean openai"),
+        ("opnai/gpt-4o", r"unknown provider 'opnai': did you mean openai"),
         ("nobody/x", r"`dragoman models` lists those.* \[providers\.nobody\], or comes with a base URL"),
-        ("gpt-4o", r"no model 'gpt-4o': did you mean openai/gpt-4o or azure/gpt-4o\?"),
+        ("gpt-4o", r"unknown model 'gpt-4o': did you mean openai/gpt-4o or azure/gpt-4o\?"),
         ("never-received-of-it", r"write it as PROVIDER/MODEL"),
-        ("openai/", r"no model 'openai/'"),
+        ("openai/", r"unknown model 'openai/'"),
     ],
 )
 def test_a_name_that_is_not_there_is_answered_with_what_is_near(
@@ -235,11 +235,11 @@ def test_a_provider_can_be_added_by_a_program(catalog: Catalog) -> None:
             '[providers.mine]\nbase_url = "llm.example"',
             r"mine\.base_url: an address begins with http",
         ),
-        ("[providers.mine]\ncolour = 1", r"providers\.mine\.colour: there is no such key here"),
+        ("[providers.mine]\ncolour = 1", r"providers\.mine\.colour: unknown key"),
         ("[providers.openai]\ntitle = 1", r"providers\.openai\.title: input should be a valid string"),
         ("[providers.openai]\nkeys = 1", r"providers\.openai\.keys: input should be a valid list"),
         ('[providers.openai]\nwire = "smoke"', r"providers\.openai\.wire: input should be 'openai_chat'"),
-        ("[providers.openai.quirks]\nodd = true", r"providers\.openai\.quirks\.odd: there is no such quirk"),
+        ("[providers.openai.quirks]\nodd = true", r"providers\.openai\.quirks\.odd: unknown quirk"),
         ('[providers.openai.quirks]\nno_strict = "yes"', r"quirks\.no_strict: its type is bool"),
         ('[providers."my own"]\nbase_url = "http://x"', r'providers\."my own": a provider\'s name'),
         (
@@ -252,7 +252,7 @@ def test_a_provider_can_be_added_by_a_program(catalog: Catalog) -> None:
         ),
         ('[providers.openai.routes]\n"a*" = "nobody"', r"openai\.routes: unknown provider 'nobody'"),
         ("providers = 1", r"providers: input should be a valid dictionary"),
-        ("[providers", r"is no TOML: Expected"),
+        ("[providers", r"is not valid TOML: Expected"),
     ],
 )
 def test_a_mistake_is_told_with_its_file_table_and_key(text: str, says: str, tmp_path: Path) -> None:
@@ -276,7 +276,7 @@ NO_ADDRESSES = (
 def test_an_address_at_which_no_server_can_be_is_told_at_every_door(address: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"mine\.base_url: an address begins with http"):
         load_catalog(written(tmp_path, f'[providers.mine]\nbase_url = "{address}"'))
-    with pytest.raises(ConfigError, match="is no address such as"):
+    with pytest.raises(ConfigError, match="is not an address such as"):
         OpenAICompatible(address, "m")
     with pytest.raises(ConfigError, match="MINE_URL holds no address"):
         Provider("mine", "Mine", base_url_from=("MINE_URL",)).address({"MINE_URL": address})

@@ -74,8 +74,8 @@ async def test_a_list_is_asked_for_with_a_signature_where_requests_have_one() ->
         (401, {"error": "who?"}, "refuses the key"),
         (404, {"error": "no"}, "has no such list"),
         (302, "", "has no such list"),
-        (200, "<html>", "no list of models"),
-        (200, {"status": "ok"}, "no list of models"),
+        (200, "<html>", "not a list of models"),
+        (200, {"status": "ok"}, "not a list of models"),
     ],
 )
 async def test_who_has_no_list_is_an_error(status: int, body: Any, says: str) -> None:

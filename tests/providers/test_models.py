@@ -92,7 +92,7 @@ async def test_the_registry_is_what_a_runtime_takes(tmp_path: Path) -> None:
         registry: Callable[[str | None], Model] = models
         async with Runtime(tmp_path / "chat.db", model=registry) as runtime:
             result = await (await runtime.send("Hello?")).result()
-            with pytest.raises(NotFound, match="no provider 'nobody'"):
+            with pytest.raises(NotFound, match="unknown provider 'nobody'"):
                 await runtime.send("Hello?", model="nobody/x")
     assert result.text == "Hi."
 
@@ -139,7 +139,7 @@ def test_a_key_is_not_in_what_a_model_prints() -> None:
 
 
 def test_a_dialect_that_is_not_there_is_refused_at_once() -> None:
-    with pytest.raises(ConfigError, match="no dialect 'sign': choose one of json_strict, xml_tag"):
+    with pytest.raises(ConfigError, match="unknown dialect 'sign': choose one of json_strict, xml_tag"):
         Models(dialect="sign")
 
 
@@ -147,7 +147,7 @@ def test_a_wire_may_be_named_by_its_beginning() -> None:
     assert [wire(name).name for name in WIRES] == list(WIRES)
     assert wire("anthropic").name == "anthropic_messages"
     for name in ("openai", "smoke", ""):
-        with pytest.raises(ConfigError, match=f"no wire '{name}': choose one of openai_chat"):
+        with pytest.raises(ConfigError, match=f"unknown wire '{name}': choose one of openai_chat"):
             wire(name)
 
 

@@ -21,7 +21,9 @@ from dragoman.server.app import routes, server
 from dragoman.server.auth import Auth, load_secret
 from dragoman.server.connections import ConnectionLimits
 from dragoman.server.listener import HttpServer
+from dragoman.server.oidc import OidcProvider, OidcSettings
 from dragoman.server.proxies import Proxies
+from dragoman.wire.http_client.client import HttpClient
 from dragoman.wire.scripted import Script
 from tests.runtimes import runtime_with
 
@@ -159,11 +161,14 @@ async def served(
     proxies: Sequence[str] = (),
     origins: Sequence[str] = (),
     path: str = "",
+    oidc: OidcSettings | None = None,
     **options: Any,
 ) -> AsyncIterator[Site]:
     async with (
         runtime_with(folder, script, **options) as runtime,
-        serving(folder, runtime, password=password, proxies=proxies, origins=origins, path=path) as site,
+        serving(
+            folder, runtime, password=password, proxies=proxies, origins=origins, path=path, oidc=oidc
+        ) as site,
     ):
         yield site
 
@@ -179,13 +184,17 @@ async def serving(
     origins: Sequence[str] = (),
     path: str = "",
     listener: socket.socket | None = None,
+    oidc: OidcSettings | None = None,
 ) -> AsyncIterator[Site]:
     """A runtime that is open already."""
     secret = load_secret(folder / "secret")
-    auth = Auth(runtime.store, secret, token="launch", key="key of local", password=password)
+    client = HttpClient()
+    provider = OidcProvider(oidc, client) if oidc is not None else None
+    auth = Auth(runtime.store, secret, token="launch", key="key of local", password=password, oidc=provider)
     named = Proxies(proxies)
     app = server(runtime, auth, upload_limit=SMALL, proxies=named, origins=origins, path=path)
     async with (
+        client,
         listening(app, limits=limits, proxies=named, listener=listener) as url,
         aiohttp.ClientSession() as http,
     ):

@@ -92,7 +92,7 @@ async def test_a_send_an_edit_and_a_rerun_take_all_that_a_turn_can_be_given(tmp_
     ("body", "words"),
     [
         ({"mode": "sometimes"}, "'auto', 'ask', 'manual' or 'off'"),
-        ({"disable": ["nobody"]}, "there is no plugin nobody"),
+        ({"disable": ["nobody"]}, "unknown plugin nobody"),
         ({"tools": {"files": "off"}}, "valid boolean"),
         ({"agent": "nobody"}, "nobody"),
         ({"temperature": 1}, "Extra inputs"),

@@ -231,7 +231,7 @@ async def _settled() -> None:
 async def test_a_silent_stream_says_that_it_is_there_and_ends_when_the_client_goes() -> None:
     """E2"""
     client, streams = Client(), OpenStreams()
-    stream = EventStream(_silent(), streams)
+    stream = EventStream(_silent(), streams, reader=None)
     running = asyncio.create_task(stream({}, client.receive, client.send))
     await _settled()
     now = asyncio.get_running_loop().time()
@@ -255,7 +255,7 @@ async def test_a_client_that_reads_nothing_is_hung_up_on() -> None:
         client.reads.clear()
         yield b"data: 1\n\n"
 
-    stream = EventStream(chatty(), streams)
+    stream = EventStream(chatty(), streams, reader=None)
     running = asyncio.create_task(stream({}, client.receive, client.send))
     await _settled()
     now = asyncio.get_running_loop().time()
@@ -274,7 +274,9 @@ async def test_streams_end_when_the_server_closes(before: bool) -> None:
     client, streams = Client(), OpenStreams()
     if before:
         streams.close()
-    running = asyncio.create_task(EventStream(_silent(), streams)({}, client.receive, client.send))
+    running = asyncio.create_task(
+        EventStream(_silent(), streams, reader=None)({}, client.receive, client.send)
+    )
     await _settled()
     streams.close()
     async with asyncio.timeout(PATIENCE):
@@ -291,7 +293,7 @@ async def test_a_stream_that_ends_by_itself_while_the_server_closes_ends_once() 
         streams.close()
 
     async with asyncio.timeout(PATIENCE):
-        await EventStream(interrupted(), streams)({}, client.receive, client.send)
+        await EventStream(interrupted(), streams, reader=None)({}, client.receive, client.send)
     assert client.sent == [b"", b": welcome\n\n", b""]
 
 

@@ -219,7 +219,7 @@ async def test_a_body_that_is_no_text_says_so(tmp_path: Path) -> None:
     async with served(tmp_path, [says("x")]) as site:
         for path in ("/api/conversations", "/v1/chat/completions"):
             answer = await site.ask("POST", path, '{"title": "Grüße"}'.encode("latin-1"))
-            assert (answer.status, "no text in UTF-8" in str(answer.body)) == (400, True)
+            assert (answer.status, "not valid UTF-8" in str(answer.body)) == (400, True)
 
 
 async def test_what_is_too_large_or_malformed_is_refused(tmp_path: Path) -> None:
@@ -390,7 +390,7 @@ async def test_a_live_stream_ends_when_the_key_it_was_opened_with_is_taken_back(
                 while heard[-1].type != "turn.end":
                     heard.append(await anext(events))
                 await runtime.store.remove_person("ada")
-                await runtime.store.add_person("ada", key_hash("new"), 2.0)
+                await runtime.store.add_person("ada", key_hash("new"), 2.0, restore=True)
                 await ada.say("hello again", id)
                 rest = [event async for event in events]
             assert "to the old key" in str(heard)

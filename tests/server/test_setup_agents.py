@@ -57,7 +57,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("x" * 41, {}, "letters, digits"),
     ("reader", {"tools": ["files.reed_file"]}, "did you mean files.read_file"),
     ("reader", {"model": "nobody/x"}, "nobody"),
-    ("reader", {"allow": [":x"]}, "is no rule"),
+    ("reader", {"allow": [":x"]}, "is not a rule"),
     ("reader", {"tools": "files"}, "tools"),
     ("reader", {"limits": {"max_rounds": 3}}, "limits"),
 ]

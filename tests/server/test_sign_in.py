@@ -104,7 +104,7 @@ async def test_a_link_is_worthless_with_the_key_it_was_asked_for_with(tmp_path: 
         assert (await site.get("/api/me", headers=as_key))["user"] == "ada"
         await store.remove_person("ada")
         assert (await site.ask("POST", "/api/links", {}, headers=as_key)).status == 401
-        await store.add_person("ada", key_hash("another"), 2.0)
+        await store.add_person("ada", key_hash("another"), 2.0, restore=True)
         assert (await site.ask("GET", "/api/me", headers=as_key)).status == 401
         assert (await site.ask("GET", link["path"], headers=NOBODY)).status == 403
 

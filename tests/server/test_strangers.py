@@ -339,7 +339,7 @@ async def test_a_stream_that_nobody_reads_gives_its_file_back(tmp_path: Path) ->
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         recognise(scope)  # as one who has signed in, and has no deadline
-        stream = EventStream(much(), OpenStreams())
+        stream = EventStream(much(), OpenStreams(), reader=None)
         opened.append((stream, scope["state"][CONNECTION].transport.get_extra_info("socket")))
         await stream(scope, receive, send)
 

@@ -265,17 +265,22 @@ async def test_nothing_is_told_of_what_is_deleted(tmp_path: Path) -> None:
         assert gone == set(ids)
 
 
+async def nothing_more() -> None:
+    pass
+
+
 async def test_a_deletion_is_told_once(tmp_path: Path) -> None:
     """E2 × N3: also where the look at what others do comes before the one who deletes it here is done."""
     async with runtime_with(tmp_path, [says("x")]) as runtime, asyncio.timeout(PATIENCE):
-        lists = Lists(runtime)
+        lists = Lists(runtime, nothing_more)
+        await runtime.store.list_changes()
         feed = await lists.feed_of(LOCAL)
         await runtime.store.add_conversation(Conversation("conv_1"))
         await runtime.delete("conv_1")
-        await lists.watch_others()
+        lists.take(await runtime.store.list_changes())
         while not feed.last:  # noqa: ASYNC110 - a feed wakes those who read it, and nobody does
             await asyncio.sleep(0)
-        lists.deleted("conv_1", LOCAL)
+        lists.gone("conv_1", LOCAL)
         assert feed.last == 1
 
 

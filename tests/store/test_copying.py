@@ -38,7 +38,7 @@ async def fill(place: Path) -> tuple[str, str]:
         blob = await first.store.put_blob(b"picture")
         chat = await first.conversation(user="ada")
         await (await chat.send([Text("What is it?"), File("image/png", blob=blob)])).result()
-        await first.store.add_person("ada", "hash of a key", 1.0)
+        await first.store.add_person("ada", "hash of a key", 1.0, restore=True)
         await first.store.set_prompt("ada", "short", "Be short.")
     async with runtime(place) as second:
         turn = await (await second.conversation(chat.id)).send("Pay")

@@ -37,6 +37,8 @@ FILL = [
     "INSERT INTO signals (turn, kind, body) SELECT id, 'follow', '{{}}' FROM turns",
     """INSERT INTO grants (id, permission, pattern, action, created, "user")
        SELECT 'grant_' || n, 'shell', '*', 'allow', n, 'p' || (n % {people}) FROM {numbers}""",
+    """INSERT INTO members (conversation, "user", role, added_by, added)
+       SELECT 'conv_' || n, 'p' || ((n + 1) % {people}), 3, 'p', n FROM {numbers}""",
 ]
 TABLES = {
     "conversations",
@@ -49,6 +51,7 @@ TABLES = {
     "signals",
     "texts",
     "grants",
+    "members",
 }
 PAGE = {"updated": None, "id": None, "pinned": None, "archived": 0, "tag": None, "limit": 50}
 ONE = {"id": "conv_7"}
@@ -68,8 +71,21 @@ SHARED: list[tuple[str, Mapping[str, Any]]] = [
     ("revisions", {"ids": '["conv_7", "conv_8"]'}),
     ("open_questions", {"conversation": "conv_7", "user": None, "after": None, "limit": 30}),
     ("open_questions", {"conversation": None, "user": "p7", "after": "q_7", "limit": 30}),
-    ("grants", {"conversation": "conv_7", "user": None}),
-    ("grants", {"conversation": None, "user": "p7"}),
+    ("grants", {"conversation": "conv_7", "user": None, "sender": "p8"}),
+    ("grants", {"conversation": None, "user": "p7", "sender": None}),
+    ("right_of", {**ONE, "user": "p8"}),
+    ("members", ONE),
+    ("shared_conversations", {**PAGE, "user": "p8"}),
+    ("shared_tags", {"user": "p8"}),
+    ("shared_questions", {"conversation": None, "user": "p8", "after": "q_7", "limit": 30}),
+    ("turns_sent_by", {"conversation": "conv_7", "user": "p8"}),
+    ("removed_sender", {"conversation": "conv_7", "sender": "p8"}),
+    ("is_name_free", {"id": "p7"}),
+    ("members_of_team", {"name": "g7"}),
+    ("leave_teams", {"id": "p7"}),
+    ("live_turns_of_person", {"id": "p7"}),
+    ("identity", {"issuer": "https://id.example", "subject": "7"}),
+    ("epoch_of_identity", {"id": "p7"}),
     ("claim_turn", {"id": "turn_7", "owner": "me", "epoch": 1}),
     ("moving_turns", {}),
     ("moving_turns_of_people", {}),

@@ -88,11 +88,11 @@ async def test_a_store_makes_its_folders(tmp_path: Path) -> None:
 async def test_a_path_that_cannot_be_a_store_is_refused_in_words(tmp_path: Path) -> None:
     """S2: and leaves nothing open, and nothing behind."""
     (tmp_path / "folder").mkdir()
-    (tmp_path / "file").write_text("no folder")
+    (tmp_path / "file").write_text("not a folder")
     (tmp_path / "text.db").write_text("This is no database. " * 100)
-    (tmp_path / "new.db.files").write_text("no folder")
+    (tmp_path / "new.db.files").write_text("not a folder")
     await refused(tmp_path / "folder", "cannot open the store", "folder")
-    await refused(tmp_path / "new.db", "cannot open the store", "new.db.files is no folder")
+    await refused(tmp_path / "new.db", "cannot open the store", "new.db.files is not a folder")
     await refused(tmp_path / "file" / "chat.db", "cannot open the store")
     await refused(tmp_path / "text.db", "cannot open the store", "not a database")
     assert names_in(tmp_path) == {"folder", "file", "text.db", "new.db.files"}
@@ -101,7 +101,7 @@ async def test_a_path_that_cannot_be_a_store_is_refused_in_words(tmp_path: Path)
 async def test_what_is_in_the_way_in_the_folder_beside_a_store_is_named(tmp_path: Path) -> None:
     """S2"""
     (tmp_path / "chat.db.files").mkdir()
-    (tmp_path / "chat.db.files" / "owners").write_text("no folder")
+    (tmp_path / "chat.db.files" / "owners").write_text("not a folder")
     await refused(tmp_path / "chat.db", "cannot open the store", "owners: File exists; see that its folder")
 
 

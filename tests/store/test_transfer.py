@@ -110,7 +110,7 @@ async def test_an_export_is_refused_in_words(tmp_path: Path) -> None:
         assert isinstance(answer, dict)
         assert isinstance(about, dict)
         damages: tuple[tuple[dict[str, JsonValue], str], ...] = (
-            ({"format": "2"}, "no export of a conversation"),
+            ({"format": "2"}, "not an export of a conversation"),
             (
                 {"messages": [question, {**answer, "role": "system"}]},
                 "damaged at messages.1.role: Input",
@@ -121,7 +121,7 @@ async def test_an_export_is_refused_in_words(tmp_path: Path) -> None:
         )
         things: list[Any] = [[], None, "x"]
         for thing in things:
-            with pytest.raises(BadRequest, match="no export of a conversation"):
+            with pytest.raises(BadRequest, match="not an export of a conversation"):
                 await runtime.import_conversation(thing)
         for damage, words in damages:
             with pytest.raises(BadRequest, match=words):

@@ -77,7 +77,7 @@ async def test_a_turn_that_was_killed_and_taken_up_is_told_once(tmp_path: Path, 
     once(collector)
     top = collector.one("invoke_agent")
     assert attributes(top)["dragoman.turn.owners"] == 2
-    assert "taken up" in [event.name for event in top.events]
+    assert "resumed" in [event.name for event in top.events]
     assert [event.name for event in collector.one("execute_tool stay").events] == ["started", "started"]
 
 

@@ -128,7 +128,7 @@ async def test_a_file_that_is_none_is_told(tmp_path: Path) -> None:
         async with Recording(tmp_path / "nothing.jsonl"):
             pass
     (tmp_path / "bad.jsonl").write_text("{}\n")
-    with pytest.raises(ConfigError, match="no recording"):
+    with pytest.raises(ConfigError, match="not a recording"):
         async with Recording(tmp_path / "bad.jsonl"):
             pass
 

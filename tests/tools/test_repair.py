@@ -220,8 +220,8 @@ def test_whatever_a_model_sends_it_fits_or_is_refused(arguments: dict[str, JsonV
 
 def test_an_unknown_tool_is_answered_with_the_names_there_are() -> None:
     """C5"""
-    assert unknown_tool("ad", ["add", "sub"]) == "There is no tool 'ad'. The tools are: add, sub."
-    assert unknown_tool("ad", []) == "There is no tool 'ad'. There are no tools now."
+    assert unknown_tool("ad", ["add", "sub"]) == "Unknown tool 'ad'. The tools are: add, sub."
+    assert unknown_tool("ad", []) == "Unknown tool 'ad'. There are no tools now."
 
 
 def test_arguments_that_are_cut_off_are_shown_to_the_model() -> None:

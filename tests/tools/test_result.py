@@ -92,7 +92,7 @@ async def test_a_value_that_is_no_json_is_a_failure_the_model_can_read(value: An
     """C6, C7: also one so deep that nobody could read it back."""
     outcome = await run(gives(value))
     assert outcome.state is CallState.FAILED
-    assert "no JSON value" in outcome.result.text
+    assert "not a JSON value" in outcome.result.text
 
 
 async def test_a_tool_may_say_more_than_a_text() -> None:

@@ -110,7 +110,7 @@ async def test_a_pipe_in_the_folder_of_a_skill_is_not_waited_for(tmp_path: Path)
     async with runtime_with(tmp_path, script, tools=[Skills([tmp_path / "s"])]) as runtime:
         call = only_call(await (await runtime.send("go")).result())
     assert call.result is not None
-    assert "it is no file" in call.result.text
+    assert "it is not a file" in call.result.text
 
 
 def test_the_first_folder_wins_and_what_is_broken_is_told(tmp_path: Path) -> None:
@@ -128,9 +128,9 @@ def test_the_first_folder_wins_and_what_is_broken_is_told(tmp_path: Path) -> Non
     [
         ("Just text.", "front matter"),
         ("---\nname: a\n", "no end"),
-        ("---\n[1, 2]\n---\n", "no list of names"),
-        ("---\na: [\n---\n", "no YAML"),
-        ("---\nname: 5\ndescription: x\n---\n", "no text"),
+        ("---\n[1, 2]\n---\n", "not a list of names"),
+        ("---\na: [\n---\n", "not valid YAML"),
+        ("---\nname: 5\ndescription: x\n---\n", "not a text"),
         ("---\nname: a\ndescription: ''\n---\n", "no description"),
     ],
 )
@@ -158,7 +158,7 @@ def bomb() -> str:
         (f"description: d\nwhen: {'1:' * 5000}1", "too long a number"),
         (f"description: d\nwhen: {'1' * 5000}", "too long a number"),
         ("description: !!str d", "uses a tag"),
-        ("description: d\nwhen: 2001-99-99", "no YAML"),
+        ("description: d\nwhen: 2001-99-99", "not valid YAML"),
     ],
 )
 def test_front_matter_that_would_grow_is_refused_before_it_does(

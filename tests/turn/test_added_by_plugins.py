@@ -58,7 +58,7 @@ async def test_a_tool_that_is_switched_off_may_be_put_back_by_its_description(tm
         chat = await runtime.conversation(tools={"tools": False})
         assert only_call(await (await chat.send("go")).result()).state is CallState.COMPLETED
     async with runtime_with(tmp_path, [says("x")], plugins=[PutsBack()]) as runtime:
-        with pytest.raises(ConfigError, match=r"offers add, which nobody can run: use turn\.add_tool"):
+        with pytest.raises(ConfigError, match=r"offers add, which no code can run: use turn\.add_tool"):
             await (await runtime.send("go")).result()
 
 
@@ -162,17 +162,17 @@ class Strict(ScriptedModel):
 
     def check_options(self, options: Mapping[str, JsonValue]) -> None:
         if unknown := set(options) - {"temperature"}:
-            raise BadRequest(f"there is no option {', '.join(unknown)}")
+            raise BadRequest(f"unknown option {', '.join(unknown)}")
 
 
 async def test_an_option_nobody_understands_is_refused_before_anything_is_stored(tmp_path: Path) -> None:
     """R9, T4"""
     async with Runtime(tmp_path / "chat.db", model=Strict([says("x")])) as runtime:
-        with pytest.raises(BadRequest, match="no option temprature"):
+        with pytest.raises(BadRequest, match="unknown option temprature"):
             await runtime.send("go", options={"temprature": 1})
         assert await runtime.conversations() == []
         chat = await runtime.conversation()
-        with pytest.raises(BadRequest, match="no option temprature"):
+        with pytest.raises(BadRequest, match="unknown option temprature"):
             await chat.send("go", options={"temprature": 1})
         assert await chat.messages() == []
         assert (await (await chat.send("go", options={"temperature": 1})).result()).text == "x"

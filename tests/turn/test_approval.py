@@ -307,7 +307,7 @@ async def test_an_answer_is_bound_to_the_arguments_that_were_shown(tmp_path: Pat
             await runtime.answer(turn.question, Answer("allow", hash="0" * 32))
         with pytest.raises(BadRequest, match="'withhold' does not answer question"):
             await runtime.answer(turn.question, withhold())
-        with pytest.raises(NotFound, match="no question 'ask_x'"):
+        with pytest.raises(NotFound, match="unknown question 'ask_x'"):
             await runtime.answer("ask_x", allow_once())
         await turn.cancel()
 

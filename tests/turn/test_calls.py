@@ -135,7 +135,7 @@ async def test_an_unknown_tool_is_answered_with_the_names_there_are(tmp_path: Pa
     """C5"""
     call = only_call(await play(tmp_path, [calls("subtract", a=1), says("sorry")], tools=[add]))
     assert call.state is CallState.FAILED
-    assert call.result == ToolResult("There is no tool 'subtract'. The tools are: add, read_output.")
+    assert call.result == ToolResult("Unknown tool 'subtract'. The tools are: add, read_output.")
 
 
 async def test_arguments_that_do_not_fit_are_answered_with_the_path(tmp_path: Path) -> None:

@@ -219,7 +219,7 @@ async def test_a_tool_that_waits_for_an_answer_is_told_that_its_turn_is_cancelle
         await turn.cancel()
         assert (await turn.result()).state == "cancelled"
         await eventually(over.is_set)
-        assert told == ["the call is over: nobody can be asked for it any more"]
+        assert told == ["the call is over: it can no longer ask"]
 
 
 async def test_a_tool_that_asks_does_not_wait_on_when_its_runtime_is_closed(tmp_path: Path) -> None:

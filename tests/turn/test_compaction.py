@@ -284,7 +284,7 @@ class SumsNothingUp(Plugin):
         return Compaction().name
 
 
-@pytest.mark.parametrize("plugin", [Compaction(), SumsNothingUp()], ids=["summed up again", "not any more"])
+@pytest.mark.parametrize("plugin", [Compaction(), SumsNothingUp()], ids=["compacted again", "not any more"])
 async def test_a_compaction_that_a_restart_broke_off_does_not_end_the_turn(
     tmp_path: Path, plugin: Plugin
 ) -> None:

@@ -123,7 +123,7 @@ def test_wrong_values_are_told_where_they_are_given(make: Any, match: str) -> No
 
 async def test_what_is_no_tool_and_no_chain_is_told(tmp_path: Path) -> None:
     """R9"""
-    with pytest.raises(ConfigError, match="3 is no tool"):
+    with pytest.raises(ConfigError, match="3 is not a tool"):
         Runtime(tmp_path / "a.db", model=ScriptedModel([]), tools=[3])  # type: ignore[list-item]
     wrong: Any = [ScriptedModel([fails("down")]), ScriptedModel([says("x")])]
     with pytest.raises(ConfigError, match="a chain has names"):
@@ -139,7 +139,7 @@ async def test_one_of_several_addresses_is_meant_by_its_name(tmp_path: Path) -> 
         async with Runtime(tmp_path / "a.db", model=find) as runtime:
             with pytest.raises(ConfigError, match="which is none: give addresses to Runtime"):
                 await runtime.send("Hi", model="near/m")
-            with pytest.raises(NotFound, match="there is no model 'far/m'"):
+            with pytest.raises(NotFound, match="unknown model 'far/m'"):
                 await runtime.send("Hi", model="far/m")
         async with Runtime(tmp_path / "a.db", model=[near, far]) as runtime:
             with pytest.raises(BadRequest, match=r"Runtime\(model=…\) takes a list of addresses"):

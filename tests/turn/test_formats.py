@@ -145,7 +145,7 @@ async def test_d6_no_quotation_runs_after_a_native_call(tmp_path: Path, model: s
         folder.mkdir()
         script = NATIVE, stream(delta(content=quote)), DONE
         async with chat(folder, *script, page=f"Cats. {MAIL}", model=model) as one:
-            turn = await one.play("sum up http://x", allow_once())
+            turn = await one.play("compact http://x", allow_once())
             assert (one.sent, one.asked, (await turn.result()).text) == ([], [], quote)
 
 
@@ -154,7 +154,7 @@ async def test_d8_no_quotation_of_a_result_runs_in_a_familys_own_format(tmp_path
     fetch = '<tool_call>{"name": "fetch_page", "arguments": {"url": "http://x"}}</tool_call>'
     script = stream(delta(content=fetch)), stream(delta(content=quote)), DONE
     async with chat(tmp_path, *script, page=f"Cats.\n{MAIL}", model="acme/qwen3-8b") as one:
-        turn = await one.play("sum up http://x", allow_once())
+        turn = await one.play("compact http://x", allow_once())
         assert (one.sent, one.asked) == ([], [])
         assert (await turn.result()).text == quote
 
@@ -163,7 +163,7 @@ async def test_d8_no_quotation_of_a_result_runs_in_a_familys_own_format(tmp_path
 async def test_d6_a_native_call_before_a_restart_counts(tmp_path: Path, same: bool) -> None:
     """In the same conversation, and in every other one."""
     async with chat(tmp_path, NATIVE, DONE, model="acme/qwen3-8b") as one:
-        turn = await one.play("sum up http://x", allow_once())
+        turn = await one.play("compact http://x", allow_once())
     async with chat(tmp_path, stream(delta(content=MAIL)), DONE, model="acme/qwen3-8b") as one:
         later = await one.play("and?", allow_once(), (await turn.snapshot()).conversation if same else None)
         assert (one.sent, (await later.result()).text) == ([], MAIL)

@@ -168,7 +168,7 @@ async def test_a_tool_that_meets_something_new_asks_for_it(tmp_path: Path) -> No
     async def walk(start: str, way: list[str], context: ToolContext) -> str:
         """Walk."""
         for place in way:
-            await context.require_permission(place, f"Go on to {place}?")
+            await context.require_permission(place, f"Continue to {place}?")
             met.append(place)
         return "there"
 
@@ -183,7 +183,7 @@ async def test_a_tool_that_meets_something_new_asks_for_it(tmp_path: Path) -> No
         turn = await waiting(runtime)
         (asked,) = turn.questions
         assert (asked.because, asked.rules) == ("rule", (Rule("walk", "hill", "allow"),))
-        assert asked.text.startswith("Go on to hill?")
+        assert asked.text.startswith("Continue to hill?")
         await turn.answer(asked, allow_always())
         assert only_call(await turn.result()).state is CallState.COMPLETED
         call = only_call(await (await runtime.send("again")).result())

@@ -200,7 +200,7 @@ async def test_a_providers_error_ends_the_turn_and_keeps_what_had_arrived(tmp_pa
 
 async def test_what_a_turn_failed_with_is_told_without_the_name_of_our_class(tmp_path: Path) -> None:
     """T8: a person knows no classes; of an error that is not ours, its name may be all there is."""
-    errors = (ConfigError("there is no key"), KeyError("k"))
+    errors = (ConfigError("unknown key"), KeyError("k"))
     async with runtime_with(tmp_path, [fails(error) for error in errors]) as runtime:
         told = []
         for error in errors:
@@ -210,7 +210,7 @@ async def test_what_a_turn_failed_with_is_told_without_the_name_of_our_class(tmp
             failed = (await turn.turn()).error
             assert failed is not None
             told.append(failed.error)
-    assert told == ["there is no key", "KeyError: 'k'"]
+    assert told == ["unknown key", "KeyError: 'k'"]
 
 
 async def test_an_error_with_half_a_call_gives_that_call_a_result(tmp_path: Path) -> None:
@@ -292,18 +292,18 @@ async def test_bad_input_is_refused_with_a_clear_error(tmp_path: Path) -> None:
         message = (await chat.messages())[0].id
         nowhere = runtime.turn("turn_nowhere")
         for look in (nowhere.facts, nowhere.turn, nowhere.request, nowhere.trace, nowhere.context):
-            with pytest.raises(NotFound, match="no turn 'turn_nowhere'"):
+            with pytest.raises(NotFound, match="unknown turn 'turn_nowhere'"):
                 await look()
-        with pytest.raises(NotFound, match="no conversation 'conv_nowhere'"):
+        with pytest.raises(NotFound, match="unknown conversation 'conv_nowhere'"):
             await runtime.conversation("conv_nowhere")
-        with pytest.raises(BadRequest, match="there is no message"):
+        with pytest.raises(BadRequest, match="unknown message"):
             await other.send("two", parent=message)
-        with pytest.raises(NotFound, match="no message 'msg_nowhere'"):
+        with pytest.raises(NotFound, match="unknown message 'msg_nowhere'"):
             await chat.send("two", parent="msg_nowhere")
         for make_anew in (other.rerun(message), other.edit(message, "two")):
-            with pytest.raises(NotFound, match=f"no message '{message}'"):
+            with pytest.raises(NotFound, match=f"unknown message '{message}'"):
                 await make_anew
-        with pytest.raises(NotFound, match="no model 'other/model'"):
+        with pytest.raises(NotFound, match="unknown model 'other/model'"):
             await chat.send("two", model="other/model")
         with pytest.raises(BadRequest, match="mode 'yolo'"):
             await chat.send("two", mode="yolo")  # type: ignore[call-overload]

@@ -162,5 +162,5 @@ async def test_what_was_done_in_several_folders_goes_back_in_all_or_in_none(
         assert (await chat.redo()).paths == ["a.txt", "a.txt"]
         assert [file.exists() for file in files] == [True, True]
         assert (await chat.info()).leaf == leaf
-        with pytest.raises(BadRequest, match="nothing to do again"):
+        with pytest.raises(BadRequest, match="nothing to redo"):
             await chat.redo()

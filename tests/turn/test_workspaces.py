@@ -80,11 +80,11 @@ async def test_a_workspace_that_is_not_there_is_refused_before_anything_is_store
     async with opened(tmp_path, [says("never")]) as runtime:
         with pytest.raises(NotFound, match="did you mean site"):
             await runtime.send("hi", workspace="sites")
-        with pytest.raises(NotFound, match="there is no workspace"):
+        with pytest.raises(NotFound, match="unknown workspace"):
             await runtime.conversation(workspace="../main")
         assert await runtime.conversations() == []
         chat = await runtime.conversation()
-        with pytest.raises(NotFound, match="there is no workspace"):
+        with pytest.raises(NotFound, match="unknown workspace"):
             await chat.change(workspace="etc")
         with pytest.raises(BadRequest, match="workspace is a text"):
             await chat.change(workspace=1)  # type: ignore[arg-type]
@@ -97,7 +97,7 @@ def test_a_name_that_could_mean_something_else_is_refused(tmp_path: Path, name: 
 
 
 def test_a_workspace_is_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="is no folder"):
+    with pytest.raises(ConfigError, match="is not a folder"):
         Runtime(tmp_path / "chat.db", workspaces={"x": tmp_path / "none"})
 
 

@@ -138,7 +138,7 @@ async def test_s4_two_runtimes_may_share_a_model_and_each_has_its_store() -> Non
         reader.use(blobs)
     assert (await reader.read(asking(IMAGE), OpenAIChat())).base64 == {"image": coded(b"one")}
     assert (await reader.read(asking(NOTE), OpenAIChat())).texts == {"note": "two"}
-    with pytest.raises(NotFound, match="there is no blob 'film'"):
+    with pytest.raises(NotFound, match="unknown blob 'film'"):
         await reader.read(asking(replace(IMAGE, blob="film")), OpenAIChat())
 
 

@@ -169,7 +169,7 @@ def breaches(node: Any, depth: int = 0) -> list[str]:
         return ["not a schema"]
     found = [word for word in REFUSED_WORDS if word in node]
     if depth == 0 and (node.get("type") != "object" or "anyOf" in node):
-        found.append("the root is no object")
+        found.append("the root is not an object")
     if "$ref" in node:
         return found + (["beside a reference"] if len(node) > 1 else [])
     if "anyOf" not in node and "type" not in node:

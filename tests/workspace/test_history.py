@@ -327,7 +327,7 @@ def test_a_folder_that_is_gone_is_told(root: Path) -> None:
     history = history_of(root)
     told = record(history, lambda: (root / "a.txt").write_text("by the call"))
     root.rename(root.with_name("elsewhere"))
-    with pytest.raises(BadRequest, match="is not there"):
+    with pytest.raises(BadRequest, match="is missing"):
         go_back(history, told, force=True)
     assert not root.exists()
 

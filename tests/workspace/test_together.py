@@ -117,7 +117,7 @@ def test_what_cannot_be_taken_back_at_once_is_taken_back_later(place: Path) -> N
     (first, records), (second, others) = parts_of(place)
     parts = [(first, records), (second, Fails(others))]
     beside = histories_in(place)
-    with pytest.raises(BadRequest, match="is not there"):
+    with pytest.raises(BadRequest, match="is missing"):
         revert_together(beside, parts, conversation="conv_1", turn="turn_1", force=True, leaf=None)
     (place / "one").unlink()
     (place / "away").rename(place / "one")

@@ -98,6 +98,8 @@ export const summary = (leaf: string | null): Summary => ({
   pinned: false,
   archived: false,
   tags: [],
+  owner: "local",
+  role: "owns",
 });
 
 export const tree = (leaf: string | null, messages: Message[]): Tree => ({

@@ -35,7 +35,7 @@ async def attach_mentioned(
         if (path := _existing(quoted, bare)) is not None:
             paths.append(path)
         elif quoted or "." in bare.rstrip(_SIGNS) or "/" in bare:
-            notify(f"there is no file {quoted or bare.rstrip(_SIGNS)!r}: it is sent as text", "yellow")
+            notify(f"file not found: {quoted or bare.rstrip(_SIGNS)!r}: it is sent as text", "yellow")
     return [Text(text), *attachments, *[await attach_file(store, path) for path in paths]]
 
 

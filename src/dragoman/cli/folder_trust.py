@@ -19,7 +19,7 @@ from dragoman.store.address import absolute_place
 
 MOST_CHANGES = 5  # in a line that says what is not used
 MOST_LINES = 30  # of a summary, before a question; `dragoman trust` shows all
-_QUESTION = "Do you trust it?  [y] yes, use it  [n] no, go on without it  [q] quit: "
+_QUESTION = "Do you trust it?  [y] yes, use it  [n] no, continue without it  [q] quit: "
 
 
 def settings_for(
@@ -122,7 +122,7 @@ def _ask_once(contents: FolderContents) -> bool:
 def _introduce(contents: FolderContents, known: TrustAnswer | None) -> None:
     folder = one_line(str(contents.folder), 500)
     if known is None:
-        print(f"{folder} brings things of its own, which would act:", file=sys.stderr)
+        print(f"{folder} has settings and code that would act:", file=sys.stderr)
     else:
         earlier = "trusted" if known.trusted else "turned down"
         print(f"{folder} has changed since you {earlier} it:", file=sys.stderr)

@@ -56,7 +56,7 @@ async def close_interrupted(runtime: Runtime, busy: TurnBusy) -> str:
     if row.state == State.WAITING:
         raise BadRequest(
             f"turn {row.id} waits for an answer: `dragoman questions` shows what it asks, "
-            f"`dragoman resume {row.conversation}` goes on with it, and "
+            f"`dragoman resume {row.conversation}` resumes it, and "
             f"`dragoman cancel {row.conversation}` ends it"
         ) from busy
     await cancel_turn(runtime, row.id, "it was interrupted, and something else was said")

@@ -29,7 +29,7 @@ async def open_store(
     done to the files of that folder can be looked at, and taken back."""
     address = store_of(settings)
     if not create and not address.is_there:
-        raise ConfigError(f"there is no database {address} yet: name another one with --store")
+        raise ConfigError(f"database not found: {address} yet: name another one with --store")
     main, others = workspaces_of(settings, address) if workspace else (None, {})
     options = snapshot_options(settings, address)
     async with Runtime(address, adopts=False, workspace=main, workspaces=others, **options) as runtime:

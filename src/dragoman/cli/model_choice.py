@@ -111,7 +111,7 @@ async def prepared_ahead(chosen: ChosenModel, runtime: Runtime) -> AsyncIterator
             await model.prepare(offer.specs())
 
     if chosen.in_the_box and is_fetched():
-        background.run("preparing the model in the box", prepare)
+        background.run("preparing the bundled model", prepare)
     try:
         yield
     finally:

@@ -20,6 +20,7 @@ from dragoman.errors import BadRequest, ConfigError, NotFound
 from dragoman.installed import describe_missing, installed, load_installed
 from dragoman.messages.media import CHAT, ModelType
 from dragoman.messages.questions import Rule
+from dragoman.plugins.limits import Team
 from dragoman.providers.catalog import Catalog, split_variant
 from dragoman.providers.chain import names_in
 from dragoman.providers.wires import wire_for
@@ -246,12 +247,23 @@ _PASSED_ON = (
 )
 
 
+def teams_of(values: Mapping[str, Any]) -> dict[str, Team]:
+    """The teams that the settings name."""
+    return {
+        name: Team(**{**table, "members": frozenset(table.get("members", []))})
+        for name, table in values.get("teams", {}).items()
+    }
+
+
 def _runtime_options(values: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that a runtime takes under the same names. What is not set has its default there."""
     passed = {name: values[name] for name in _PASSED_ON if name in values}
     passed.update(values.get("limits", {}))
+    passed["teams"] = teams_of(values)
     if (untouched := values.get("retention", {}).get("conversations")) is not None:
         passed["retention"] = parse_duration(untouched)
+    if (kept := values.get("retention", {}).get("audit")) is not None:
+        passed["audit_retention"] = parse_duration(kept)
     if "compact_at" in values:
         passed["compact_at"] = values["compact_at"] or None
     return passed
@@ -294,7 +306,7 @@ def _check_group(settings: Settings, name: str) -> None:
     known = [*BUILTIN, *installed("tools")]
     if name not in known:
         origin = settings.origins.get("tools", "settings")
-        raise ConfigError(f"{origin}: there is no group {name!r}: there are {', '.join(known)}")
+        raise ConfigError(f"{origin}: unknown group {name!r}: there are {', '.join(known)}")
 
 
 def _load_own_tools(folders: Iterable[Path], warnings: list[str]) -> list[Tool | Group]:

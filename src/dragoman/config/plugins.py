@@ -88,7 +88,7 @@ def _made(
                 raise ConfigError("it is made already, and takes no parameters")
             return check(what)
         if not callable(what):
-            raise ConfigError(f"{what!r} is no plugin")
+            raise ConfigError(f"{what!r} is not a plugin")
         return check(what(**options))
     except (ConfigError, TypeError, ValueError) as error:
         raise ConfigError(f"{where}: plugin {name}: {error}") from error

@@ -112,7 +112,7 @@ def find_idle_rules(runtime: Runtime) -> Iterator[str]:
     for agent in runtime.services.agents.values():
         for name in agent.tools or ():
             if name not in names and not name.startswith(servers):
-                yield f"agent {agent.name}: there is no group or tool {name!r}"
+                yield f"agent {agent.name}: unknown group or tool {name!r}"
 
 
 # ── denials that are added while turns run ────────────────────────────────────────────────────────

@@ -104,6 +104,7 @@ __all__ = [
 _CONFIG: TypeAdapter[ConfigTable] = TypeAdapter(ConfigTable)
 _MERGED = (
     *("limits", "agents", "plugins", "mcp", "server", "retention", "snapshots", "workspaces", "formatters"),
+    "teams",
     *("providers", "families", "options", "private"),
 )
 _PATHS = ("store", "workspace", "mcp_file")  # in the environment they start where we are, as flags do
@@ -252,9 +253,11 @@ def _read(file: Path) -> tuple[str, dict[str, Any]]:
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{file} is no TOML: its text is not UTF-8 (byte {error.start + 1})") from error
+        raise ConfigError(
+            f"{file} is not valid TOML: its text is not UTF-8 (byte {error.start + 1})"
+        ) from error
     except (ValueError, RecursionError) as error:  # what TOML refuses, and numbers without end
-        raise ConfigError(f"{file} is no TOML: {error}") from error
+        raise ConfigError(f"{file} is not valid TOML: {error}") from error
 
 
 def _check(
@@ -298,7 +301,7 @@ def _describe(fault: Any, loc: Sequence[int | str]) -> str:
     if fault["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         near = get_close_matches(str(loc[-1]), _names_beside(loc), n=2, cutoff=0.6)
         hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(_names_beside(loc))}"
-        return f"there is no such setting: {hint}"
+        return f"unknown setting: {hint}"
     if fault["type"] == "string_too_short":
         return "it is empty"
     return str(fault["msg"]).removeprefix("Value error, ").replace("Input should be", "it should be")
@@ -364,7 +367,7 @@ def _misspelled(variable: str, key: str, settings: Iterable[str]) -> list[str]:
     """Other programs may have variables that begin like ours; one that is nearly ours is a slip."""
     near = get_close_matches(key, settings, n=2, cutoff=0.8)
     meant = " or ".join(f"DRAGOMAN_{name.upper()}" for name in near)
-    return [f"{variable}: there is no such setting: did you mean {meant}?"] if near else []
+    return [f"{variable}: unknown setting: did you mean {meant}?"] if near else []
 
 
 def _value(text: str) -> object:

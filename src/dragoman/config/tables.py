@@ -18,6 +18,7 @@ from dragoman.providers.catalog_tables import ProviderTable, TraitsTable, Variab
 from dragoman.store.blobs.place import check_place
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.web_address import parse_path, web_address
+from dragoman.wire.http_client.network import is_loopback
 
 # ── durations ─────────────────────────────────────────────────────────────────────────────────────
 # Lengths of time as people write them: `90 days`, `12w`, `36 hours`.
@@ -82,7 +83,7 @@ def _origin(text: str) -> str:
     return text
 
 
-_OURS = ("/api", "/assets", "/c", "/callback", "/healthz", "/metrics", "/readyz", "/sandbox", "/v1")
+_OURS = ("/api", "/assets", "/c", "/callback", "/healthz", "/metrics", "/oidc", "/readyz", "/sandbox", "/v1")
 
 
 def _below(text: str) -> str:
@@ -126,6 +127,15 @@ class AllLimitsTable(LimitsTable, total=False):
 
 
 @with_config(extra="forbid", strict=True)
+class TeamTable(TypedDict, total=False):
+    """Users who share daily limits: those named here, and those of an OpenID Connect group with this name."""
+
+    members: Annotated[list[str], Field(description="names of users")]
+    max_daily_tokens: Annotated[Positive, Field(description="tokens of all members per day, in UTC")]
+    max_daily_cost: Annotated[Amount, Field(description="US dollars of all members per day")]
+
+
+@with_config(extra="forbid", strict=True)
 class AgentTable(TypedDict, total=False):
     """A named set of prompt, model, tools, permissions and limits."""
 
@@ -164,6 +174,43 @@ class RetentionTable(TypedDict, total=False):
         Duration,
         Field(description="time without activity, such as 90 days; waiting and pinned conversations stay"),
     ]
+    audit: Annotated[Duration, Field(description="how long entries of the audit log are kept")]
+
+
+def _issuer(text: str) -> str:
+    parts = web_address(text)
+    if parts is None or parts.query or parts.fragment or parts.username is not None:
+        raise ValueError("an issuer is an address without a query, as the provider writes it in its tokens")
+    if parts.scheme != "https" and not is_loopback(parts.hostname):
+        raise ValueError("an issuer is an https:// address: over http, anybody on the way could sign in")
+    return text
+
+
+Issuer: TypeAlias = Annotated[str, AfterValidator(_issuer)]
+Named: TypeAlias = Annotated[str, Field(min_length=1)]
+
+
+@with_config(extra="forbid", strict=True)
+class OidcTable(TypedDict, total=False):
+    """An OpenID Connect provider at which users sign in, besides passwords and keys."""
+
+    issuer: Required[Annotated[Issuer, Field(description="its address, exactly as its tokens name it")]]
+    client_id: Required[Annotated[Named, Field(description="what the provider knows this server by")]]
+    client_secret_from: Annotated[
+        Variable, Field(description="the environment variable, or name in the keyring, that holds the secret")
+    ]
+    name: Annotated[Named, Field(description="on the button: Sign in with NAME")]
+    scopes: Annotated[list[Named], Field(description="asked for")]
+    name_claim: Annotated[Named, Field(description="the claim with what a new user is called")]
+    groups_claim: Annotated[Named, Field(description="the claim with the groups, such as realm_access.roles")]
+    allowed_groups: Required[
+        Annotated[
+            list[Named],
+            Field(min_length=1, description='a user has to be in one; ["*"] is every account there'),
+        ]
+    ]
+    admin_group: Annotated[Named, Field(description="its users may set the server up; by default none may")]
+    session: Annotated[Duration, Field(description="how long a sign-in holds")]
 
 
 @with_config(extra="forbid", strict=True)
@@ -191,6 +238,7 @@ class ServerTable(TypedDict, total=False):
             description="readers of /metrics: the admin with a key, programs of this machine, or no client"
         ),
     ]
+    oidc: Annotated[OidcTable, Field(description="a provider at which users sign in: see below")]
 
 
 @with_config(extra="forbid", strict=True)
@@ -351,6 +399,7 @@ class ConfigTable(TypedDict, total=False):
     mcp_file: Annotated[str, Field(description="JSON file with mcpServers, as other programs write it")]
     limits: AllLimitsTable
     agents: dict[str, AgentTable]
+    teams: dict[str, TeamTable]
     plugins: dict[str, PluginTable]
     mcp: dict[str, McpServer]
     server: ServerTable

@@ -130,7 +130,7 @@ def dialect(name: str) -> Dialect:
     try:
         return _DIALECTS[name]
     except KeyError:
-        raise ConfigError(f"there is no dialect {name!r}: choose one of {', '.join(NAMES)}") from None
+        raise ConfigError(f"unknown dialect {name!r}: choose one of {', '.join(NAMES)}") from None
 
 
 @cache

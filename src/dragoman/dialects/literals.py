@@ -109,7 +109,7 @@ class _JsonMachine:
         if text[end] == "\\":
             if not over and len(text) - end < _LONGEST_ESCAPE:
                 return end
-            self._fault(f"{text[end : end + 2]!r} in a string is no escape that JSON knows")
+            self._fault(f"{text[end : end + 2]!r} in a string is not an escape that JSON knows")
         else:
             self._fault("a line break or control character in a string has to be escaped, as in \\n")
         return end + 1
@@ -303,7 +303,7 @@ def keywords(call: ast.Call) -> Arguments:
 def literal_in(text: str) -> JsonValue:
     """A plain value as Python writes it, such as `['a', 'b']`. Raises NotALiteral where it is none."""
     if (tree := _parsed(text)) is None:
-        raise NotALiteral("it is no Python")
+        raise NotALiteral("it is not valid Python")
     try:
         return _literal(tree)
     except RecursionError:

@@ -202,14 +202,14 @@ class LlamaPythonic(Dialect):
         if machine.state != "whole":
             if known:
                 yield from cursor.until(*PYTHON_ENDS, *PYTHON_TAGS, "\n\n")
-                why = "the reply ends before it does" if machine.state == "cut" else "it is no Python"
+                why = "the reply ends before it does" if machine.state == "cut" else "it is not valid Python"
                 return [self.bad(why, first[1] if first else "")]
             return None
         calls = listed_calls(text)
         if not opener and (yield from cursor.sees("(")):  # a link, as Markdown has them
             return None
         if calls is None:
-            return [self.bad("it is no list of calls", first[1] if first else "")] if known else None
+            return [self.bad("it is not a list of calls", first[1] if first else "")] if known else None
         found = self.checked(calls)
         meant = known or all(isinstance(one, TextCall) and one.arguments for one in found)
         return found if meant else None
@@ -273,7 +273,7 @@ class Olmo(LlamaPythonic):
             if machine.state != "whole" or calls is None:
                 yield from cursor.until(CLOSE, OPEN)
                 yield from cursor.accept(CLOSE)
-                why = "the reply ends before it does" if machine.state == "cut" else "it is no Python"
+                why = "the reply ends before it does" if machine.state == "cut" else "it is not valid Python"
                 name = _ANY_NAME.search(text)
                 return [*found, self.bad(why, name[0] if name else "")]
             found += self.checked(calls)

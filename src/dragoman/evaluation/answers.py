@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pydantic import JsonValue
 
 from dragoman.conversation.tree import Conversation
-from dragoman.errors import DragomanError, ToolFailed
+from dragoman.errors import BadRequest, DragomanError
 from dragoman.evaluation.case import CaseMessage
 from dragoman.evaluation.expected import Answered, MadeCall
 from dragoman.evaluation.recorded_tools import CaseResults, only_found
@@ -33,6 +35,7 @@ from dragoman.wire.wire import Model
 FORMAT = 1  # of the hashes that answers are known by: raise it to ask for all of them again
 # Nothing that is approved here has an effect: a result is recorded, or the cage holds the call.
 _ANSWERS: dict[str, Answer] = {**CAUTIOUS, "approve": allow_once(), "run": allow_once()}
+_GLANCE = 0.5  # seconds between looks at a turn that another run asks
 
 
 @dataclass(slots=True)
@@ -40,6 +43,7 @@ class AnswerStore:
     """The turns of all runs in a folder. `spent` is what was paid since it was opened."""
 
     file: Path
+    private: Mapping[str, str] = field(default_factory=dict)  # what judges do not see
     find_model: Callable[[str | None], Model] | None = None
     store: SqliteStore = field(init=False)
     spent: float = 0.0
@@ -86,46 +90,49 @@ class AnswerStore:
         results: CaseResults | None = None,
         settings: Mapping[str, JsonValue] | None = None,
     ) -> TurnHandle[Any]:
-        """The turn of this conversation: begun in one transaction, or resumed if its process was killed."""
-        rows = await self.store.turns(id)
-        if rows and rows[-1].live:
-            if results is not None:
-                results.resume([one for one in (await self.store.messages(id))[0] if one.turn == rows[-1].id])
-            turn = runtime.turn(rows[-1].id)
-            try:
-                await turn.resume()
-                return turn  # which another run may be asking
-            except DragomanError:  # its folder was of a process that is gone
-                await turn.cancel("the run begins it again")
-        if rows:
-            await self.store.delete_conversation(id)
+        """The turn of this conversation: begun in one transaction, or resumed if its process was killed.
+
+        If another run asks it, this one waits until it is over."""
         *before, asked = messages
+        text = [Text(asked.text)] if asked.text or not asked.files else []
+        parts: list[Part] = [*text, *_files(asked)]
         history = _history(id, before)
         leaf = history[-1].id if history else None
         now = time.time()
         opens = Conversation(id, leaf=leaf, settings=dict(settings or {}), created=now, updated=now)
-        text = [Text(asked.text)] if asked.text or not asked.files else []
-        parts: list[Part] = [*text, *_files(asked)]
-        made = await runtime.commands.send(
-            id, parts, options=options, inputs=inputs, opens=opens, history=history
-        )
-        return runtime.turn(made)
+        send = partial(runtime.commands.send, id, parts, options=options, inputs=inputs)
+        while True:
+            if not (rows := await self.store.turns(id)):
+                with suppress(sqlite3.IntegrityError):  # another run has begun it since
+                    return runtime.turn(await send(opens=opens, history=history))
+                continue
+            turn = runtime.turn(rows[-1].id)
+            if not rows[-1].live:
+                return turn
+            if results is not None:
+                results.resume([one for one in (await self.store.messages(id))[0] if one.turn == turn.id])
+            try:
+                if await turn.resume():
+                    return turn
+                await asyncio.sleep(_GLANCE)
+            except DragomanError:  # its folder was of a process that is gone
+                await turn.cancel("the run begins it again")
+                await self.store.delete_conversation(id)
 
     async def aside(
         self, model: str, said: str, system: str, output: Output[Any] | None = None, number: int = 0
     ) -> str:
         """What a judge answers, kept and resumed like every other turn. The same is asked once."""
         id = derived_id("conv", FORMAT, model, system, said, number)
-        return (await self.once(id, self._ask_aside(id, model, said, system, output))).text
+        return (await self.once(id, partial(self._ask_aside, id, model, said, system, output))).text
 
     async def _ask_aside(
         self, id: str, model: str, said: str, system: str, output: Output[Any] | None
     ) -> Answered:
-        if (known := await self.known(id)) is not None:
-            return known
         assert self.find_model is not None
         if self._asides is None:
-            runtime = Runtime(self.file, model=only_found(self.find_model), snapshots=False, adopts=False)
+            find = only_found(self.find_model)
+            runtime = Runtime(self.file, model=find, private=self.private, snapshots=False, adopts=False)
             self._asides = asyncio.ensure_future(self._stack.enter_async_context(runtime))
         runtime = await asyncio.shield(self._asides)
         options = turn_options(
@@ -137,16 +144,18 @@ class AnswerStore:
         answered = await self.read(id, turn.id)
         self.spent += answered.cost or 0.0
         if answered.error:
-            raise ToolFailed(answered.error)
+            raise BadRequest(answered.error)
         return answered
 
-    async def once(self, id: str, asking: Coroutine[Any, Any, Answered]) -> Answered:
-        """Two that want the same answer at the same time ask for it together."""
-        if id in self._asking:
-            asking.close()
-        else:
-            self._asking[id] = asyncio.create_task(asking)
+    async def once(self, id: str, ask: Callable[[], Coroutine[Any, Any, Answered]]) -> Answered:
+        """The answer that exists by now, else a new one. Two that want the same ask for it together."""
+        if id not in self._asking:
+            self._asking[id] = asyncio.create_task(self._known_or(id, ask))
         return await asyncio.shield(self._asking[id])
+
+    async def _known_or(self, id: str, ask: Callable[[], Coroutine[Any, Any, Answered]]) -> Answered:
+        known = await self.known(id)
+        return known if known is not None else await ask()
 
 
 # ── one turn ──────────────────────────────────────────────────────────────────────────────────────
@@ -161,7 +170,7 @@ async def until_over(turn: TurnHandle[Any], over: asyncio.Event) -> None:
             await asyncio.wait({ends, waits}, return_when=asyncio.FIRST_COMPLETED)
             if ends.done():
                 waits.cancel()
-                await turn.cancel("the case ends with its first calls")
+                await turn.cancel("the case ends here")
                 with suppress(DragomanError):
                     await turn.result()
                 return

@@ -19,7 +19,7 @@ _TYPES = {"dict": "object", "float": "number", "tuple": "array", "any": "string"
 
 
 def read_lines(file: Path) -> list[Any]:
-    """The values of a file of JSON lines. ConfigError if it is none."""
+    """The values of a file of JSON lines. ConfigError if a line is invalid."""
     try:
         return [json.loads(line) for line in file.read_text("utf-8").splitlines() if line.strip()]
     except (OSError, ValueError) as error:

@@ -134,7 +134,8 @@ def save_cases(found: Iterable[Case], folder: str | Path) -> list[Path]:
         values = values_of(case)
         text = f"{json.dumps(values, ensure_ascii=False)}\n" if _has_null(values) else toml_of(case)
         kind = ".jsonl" if _has_null(values) else ".toml"  # TOML has no null
-        file = Path(folder) / f"{re.sub(r'[^A-Za-z0-9_.-]', '-', case.id)}{kind}"
+        name = re.sub(r"[^\w.-]", "-", case.id)
+        file = Path(folder) / f"{name}{kind}"
         file.parent.mkdir(parents=True, exist_ok=True)
         try:
             with file.open("x", encoding="utf-8", errors="replace") as out:  # JSON may hold half a character
@@ -175,16 +176,18 @@ def _files_in(places: Iterable[Path]) -> Iterator[Path]:
 
 
 def _read(file: Path) -> Iterator[tuple[str, object]]:
+    where = str(file)
     try:
         text = file.read_text("utf-8")
         if file.suffix == ".toml":
-            yield str(file), tomllib.loads(text)
+            yield where, tomllib.loads(text)
             return
         for number, line in enumerate(text.splitlines(), 1):
+            where = f"{file}:{number}"
             if line.strip():
-                yield f"{file}:{number}", json.loads(line)
+                yield where, json.loads(line)
     except (OSError, ValueError, RecursionError) as error:
-        raise ConfigError(f"Cannot read the case file '{file}': {error}.") from error
+        raise ConfigError(f"Cannot read the case file '{where}': {error}.") from error
 
 
 def case_from(values: object, where: str) -> Case:
@@ -194,7 +197,11 @@ def case_from(values: object, where: str) -> Case:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(one) for one in first["loc"])
-        raise ConfigError(f"{where}: Invalid case: {place or 'the case'}: {first['msg']}.") from error
+        why = first.get("ctx", {}).get("error") or _FAULTS.get(first["type"], first["msg"])
+        raise ConfigError(f"{where}: Invalid case: {place or 'the case'}: {why}.") from error
+
+
+_FAULTS = {"tuple_type": "Input should be a list", "unexpected_keyword_argument": "Unknown key"}
 
 
 # ── TOML ──────────────────────────────────────────────────────────────────────────────────────────

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TypeAlias, cast
+from typing import NoReturn, TypeAlias, cast
 
 from pydantic import JsonValue
 
@@ -129,7 +129,8 @@ async def run(
     asks for them twice.
 
     ConfigError, before anything is asked, for what a case needs and the run does not have."""
-    mask = mask_of(private_fields(like))
+    private = private_fields(like)
+    mask = mask_of(private)
     cases = [_changed(case, mask.show) for case in cases] if mask.names else [*cases]
     with TemporaryDirectory(prefix="dragoman-eval-") as temporary:
         place = Path(folder) if folder is not None else Path(temporary)
@@ -137,7 +138,7 @@ async def run(
         if folder is not None:
             (place / ".gitignore").write_text("*\n")  # answers are cached here, not reviewed
         async with _EvalRun(
-            AnswerStore(place / "turns.db"),
+            AnswerStore(place / "turns.db", private),
             cases,
             models=models,
             like=like,
@@ -222,10 +223,11 @@ class _EvalRun:
         ]
         for variant in variants:
             self.find_model(variant.model)  # NotFound says which model is unknown
-            if variant.agent and variant.agent not in known:
-                raise ConfigError(
-                    f"Unknown agent '{variant.agent}'. Known agents: {', '.join(known) or 'none'}."
-                )
+            for agent in [variant.agent] if variant.agent else [case.agent for case in self.cases]:
+                if agent is not None and agent not in known:
+                    raise ConfigError(f"Unknown agent '{agent}'. Known agents: {', '.join(known) or 'none'}.")
+        for judge in self._judges:
+            self.find_model(judge)
         asks = []
         for variant in variants:
             prompt = prompts[variant.prompt] if prompts is not None else None
@@ -237,6 +239,12 @@ class _EvalRun:
                     asks.append(_Ask(case, variant, repeat, setup, conversation))
         return asks
 
+    @property
+    def _judges(self) -> set[str]:
+        """The models that judge, and the one that simulates."""
+        named = {rubric.model or self.judge for one in self.cases for rubric in one.expect.rubrics}
+        return {one for one in (*named, self.judge if self.unrecorded == "simulate" else None) if one}
+
     def _check(self) -> None:
         if not self.cases:
             raise ConfigError(
@@ -247,7 +255,7 @@ class _EvalRun:
             why = f"The case '{judged[0]}' has a rubric" if judged else "Calls are simulated by a model"
             raise ConfigError(f"{why}. Name a model for that: `--judge MODEL`, or `judge=` in Python.")
         if self.unrecorded == "ask" and self.answering is None:
-            raise ConfigError("Nobody can be asked for results here. Give `answering=`, or choose `fail`.")
+            raise ConfigError("No function gives results. Pass `answering=`, or choose `fail`.")
         for case in self.cases:
             if unknown := [one for one in case.expect.checks if one not in self.checks]:
                 raise ConfigError(
@@ -285,7 +293,8 @@ class _EvalRun:
         estimate = await self._estimate(fresh, len(asks))
         if on_estimate is not None:
             on_estimate(estimate)
-        if self.max_cost is not None and estimate.cost is None:
+        prices = [estimate.cost, *[await self._cost(judge, Usage()) for judge in self._judges]]
+        if self.max_cost is not None and None in prices:
             raise ConfigError(
                 "The price of a model is unknown, so the run cannot keep to a cost. Leave the limit out."
             )
@@ -321,7 +330,7 @@ class _EvalRun:
         if answered is None:
             if self.max_cost is not None and self.answers.spent >= self.max_cost:
                 return CaseRun(ask.case.id, ask.variant, ask.repeat, Answered(), skipped="cost limit")
-            answered = await self.answers.once(ask.id, self._answered(ask))
+            answered = await self.answers.once(ask.id, partial(self._answered, ask))
         return replace(await self._graded(ask.case, ask.variant, ask.repeat, answered), cached=cached)
 
     async def _answered(self, ask: _Ask) -> Answered:
@@ -341,11 +350,12 @@ class _EvalRun:
     async def _turn(self, ask: _Ask, runtime: Runtime) -> Answered:
         case, over = ask.case, asyncio.Event()
 
-        async def only_calls() -> None:
+        async def stop() -> NoReturn:
             over.set()
             await asyncio.Event().wait()  # until the turn is cancelled
+            raise AssertionError
 
-        results = CaseResults(case, self._answering(), only_calls if case.only_calls else None)
+        results = CaseResults(case, stop, self._answering())
         ask.setup.results[ask.id] = results
         settings = dict(case.settings)
         given = settings.pop("disable", [])
@@ -359,7 +369,7 @@ class _EvalRun:
                 system=case.system,
                 options=case.options,
                 disable=[*disabled, *({"titles"} & plugins)],
-                agent=ask.variant.agent or (case.agent if case.agent in runtime.services.agents else None),
+                agent=ask.variant.agent or case.agent,
                 tools=switches,
                 dialect=dialect if isinstance(dialect, str) else None,
             ),
@@ -386,6 +396,9 @@ class _EvalRun:
         finally:
             ask.setup.results.pop(ask.id, None)
             self.known.pop(ask.id, None)
+        if results.fault is not None:
+            await self.answers.store.delete_conversation(ask.id)
+            return Answered(ask.variant.model, error=str(results.fault) or repr(results.fault))
         return await self.answers.read(ask.id, turn.id)
 
     # ── runtimes ──────────────────────────────────────────────────────────────────────────────────
@@ -467,10 +480,15 @@ class _EvalRun:
             by_model[ask.variant.model] = by_model.get(ask.variant.model, Usage()) + _expected_usage(ask)
         for name, usage in by_model.items():
             tokens += usage.total
-            price = getattr(self.find_model(name), "cost_of", None)  # a model of one's own may have none
-            paid = await price(usage) if price is not None else None
+            paid = await self._cost(name, usage)
             known, cost = known and paid is not None, cost + (paid or 0.0)
         return Estimate(total, total - len(fresh), tokens, cost if known else None)
+
+    async def _cost(self, model: str, usage: Usage) -> float | None:
+        """None if the price is unknown."""
+        price: Callable[[Usage], Awaitable[float | None]] | None
+        price = getattr(self.find_model(model), "cost_of", None)  # a custom model can have none
+        return await price(usage) if price is not None else None
 
 
 def _write_files(folder: Path, files: Mapping[str, str]) -> None:

@@ -12,6 +12,7 @@ from pydantic import JsonValue
 
 from dragoman.messages.message import canonical
 from dragoman.messages.usage import Usage
+from dragoman.redaction import HIDDEN, redact_value
 
 _STRICT = {"extra": "forbid"}  # a misspelled expectation would expect nothing
 
@@ -33,6 +34,10 @@ class MadeCall:
     def identity(self) -> str:
         """Equal for two calls of one tool with equal arguments."""
         return f"{self.tool} {canonical(self.arguments)}"
+
+    def is_same(self, made: MadeCall) -> bool:
+        """Whether this recorded call was made again."""
+        return self.tool == made.tool and same(self.arguments, made.arguments)
 
 
 @dataclass(slots=True, frozen=True)
@@ -57,6 +62,21 @@ class Answered:
 
 
 @dataclass(slots=True, frozen=True)
+class Divergence:
+    """The first call in which two answers differ. None: one of them has no call there."""
+
+    at: int
+    before: MadeCall | None
+    after: MadeCall | None
+
+    def __str__(self) -> str:
+        def shown(call: MadeCall | None) -> str:
+            return call.identity if call is not None else "no call"
+
+        return f"call {self.at + 1}: {shown(self.before)} → {shown(self.after)}"
+
+
+@dataclass(slots=True, frozen=True)
 class ExpectedCall:
     """A call of this tool. `schema` is a JSON schema that its arguments fit, in place of `arguments`."""
 
@@ -65,6 +85,9 @@ class ExpectedCall:
     schema: dict[str, JsonValue] | None = None
 
     __pydantic_config__ = _STRICT
+
+    def __post_init__(self) -> None:
+        _check_schema(self.schema)
 
     def is_met(self, call: MadeCall, *, exactly: bool) -> bool:
         """Whether this is the call. If not `exactly`, the call can have more arguments."""
@@ -77,7 +100,7 @@ class ExpectedCall:
         given = (
             call.arguments if exactly else {n: v for n, v in call.arguments.items() if n in self.arguments}
         )
-        return canonical(given) == canonical(self.arguments)
+        return same(self.arguments, given)
 
     def __str__(self) -> str:
         if self.schema is not None:
@@ -132,6 +155,9 @@ class Expected:
 
     __pydantic_config__ = _STRICT
 
+    def __post_init__(self) -> None:
+        _check_schema(self.schema)
+
 
 @dataclass(slots=True, frozen=True)
 class Vote:
@@ -153,6 +179,22 @@ class Met:
     votes: tuple[Vote, ...] = ()
 
 
+def same(kept: JsonValue, made: JsonValue) -> bool:
+    """Whether they are equal, or were before a secret was hidden in what a case keeps."""
+    wanted = canonical(kept)
+    return canonical(made) == wanted or (HIDDEN in wanted and canonical(redact_value(made)) == wanted)
+
+
+def diverges(before: Answered, after: Answered) -> Divergence | None:
+    """The first call in which they differ, None where all calls are equal."""
+    for at in range(max(len(before.calls), len(after.calls))):
+        one = before.calls[at] if at < len(before.calls) else None
+        other = after.calls[at] if at < len(after.calls) else None
+        if one is None or other is None or not one.is_same(other):
+            return Divergence(at, one, other)
+    return None
+
+
 def compare_with(expected: Expected, answered: Answered, recorded: Answered | None) -> Iterator[Met]:
     """All expectations that need no judge and no function."""
     text = answered.text
@@ -166,12 +208,10 @@ def compare_with(expected: Expected, answered: Answered, recorded: Answered | No
         yield _fits_schema(text, expected.schema)
     yield from _calls_met(expected, answered.calls)
     if expected.changed and recorded is not None:
-        same = text.strip() == recorded.text.strip()
+        as_it_was = same(recorded.text.strip(), text.strip())
         if not text.strip():  # an answer of calls alone
-            same = same and [one.identity for one in answered.calls] == [
-                one.identity for one in recorded.calls
-            ]
-        yield _met("changed", not same, "the answer is as it was recorded")
+            as_it_was = as_it_was and diverges(recorded, answered) is None
+        yield _met("changed", not as_it_was, "the answer is as it was recorded")
     if expected.most is not None:
         yield from _within(expected.most, answered)
     if missing := [call.identity for call in answered.calls if call.unrecorded]:
@@ -235,8 +275,21 @@ def _fits_schema(text: str, schema: Mapping[str, JsonValue]) -> Met:
 
 def _faults(value: JsonValue, schema: Mapping[str, JsonValue]) -> list[str]:
     """The first one. The library is imported where a case has a schema: 0.15 s."""
-    validator = import_module("jsonschema").Draft202012Validator(schema)
-    return [str(error.message) for error in islice(validator.iter_errors(value), 1)]
+    registry = import_module("referencing").Registry()  # which fetches no reference
+    validator = import_module("jsonschema").Draft202012Validator(schema, registry=registry)
+    try:
+        return [str(error.message) for error in islice(validator.iter_errors(value), 1)]
+    except Exception as error:  # a reference to nowhere, or into itself: then nothing can be said to fit
+        return [f"the schema cannot be followed: {error}"]
+
+
+def _check_schema(schema: Mapping[str, JsonValue] | None) -> None:
+    if schema is not None:
+        jsonschema = import_module("jsonschema")
+        try:
+            jsonschema.Draft202012Validator.check_schema(schema)
+        except jsonschema.SchemaError as error:
+            raise ValueError(f"Invalid JSON schema: {error.message}") from error
 
 
 def _met(name: str, passed: bool, reason: str) -> Met:

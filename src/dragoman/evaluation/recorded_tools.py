@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NoReturn, TypeAlias
 
 from pydantic import JsonValue
 
 from dragoman.errors import ConfigError, NotFound, ToolFailed
 from dragoman.evaluation.case import Case, CaseMessage, CaseTool
-from dragoman.evaluation.expected import MadeCall
+from dragoman.evaluation.expected import MadeCall, same
 from dragoman.evaluation.stored_turns import SIMULATED, UNRECORDED
 from dragoman.messages.events import Event
 from dragoman.messages.message import Arguments, Message, canonical
@@ -23,7 +23,6 @@ from dragoman.runtime import Runtime
 from dragoman.store.store import Store
 from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.cage.policy import CageSettings
-from dragoman.tools.program import programs_group
 from dragoman.tools.tool import Tool, ToolContext, ToolOutput, client_tool
 from dragoman.tools.toolbox import Group
 from dragoman.turn.agent import Agent
@@ -50,10 +49,11 @@ class CaseResults:
     """The results that the tools of one turn give. Equal calls get theirs in the recorded order."""
 
     case: Case
+    stop: Callable[[], Awaitable[NoReturn]]  # ends the turn
     answering: Answering | None = None
-    only_calls: Callable[[], Awaitable[None]] | None = None  # what a call does in place of an answer
+    fault: Exception | None = None  # of `answering`
     made: list[tuple[str, Arguments]] = field(default_factory=list)  # before another process took over
-    _left: dict[str, list[tuple[str, MadeCall]]] = field(default_factory=dict)
+    _left: dict[str, list[tuple[JsonValue, MadeCall]]] = field(default_factory=dict)
 
     def resume(self, messages: Iterable[Message]) -> None:
         """Calls of these messages that have their results do not get them a second time."""
@@ -61,41 +61,46 @@ class CaseResults:
         self.made = [(call.tool, call.arguments) for call in calls if call.state.settled]
 
     async def answer(self, tool: Tool, arguments: Arguments) -> JsonValue | ToolOutput:
-        """The recorded result of this call. Raises ToolFailed if the recorded call failed."""
+        """The recorded result of this call, else a new one. Raises ToolFailed if the call failed."""
         if tool.name not in self._left:
             self._left[tool.name] = self._recorded(tool)
-        left, wanted = self._left[tool.name], canonical(arguments)
-        at = next((at for at, (given, _) in enumerate(left) if given == wanted), None)
-        if at is not None:
-            call = left.pop(at)[1]
+        if (call := _take(self._left[tool.name], arguments)) is not None:
             if call.failed:
                 raise ToolFailed(call.result if isinstance(call.result, str) else canonical(call.result))
             return call.result
-        if self.only_calls is not None:
-            await self.only_calls()
+        if self.case.only_calls:
+            await self.stop()
         if self.answering is None:
             return ToolOutput(_NONE, metadata={UNRECORDED: True})
-        text = await self.answering(self.case, tool.spec(), MadeCall(tool.name, dict(arguments)))
+        try:
+            text = await self.answering(self.case, tool.spec(), MadeCall(tool.name, dict(arguments)))
+        except ToolFailed:
+            raise
+        except Exception as error:  # no result, so no answer that is worth keeping
+            self.fault = error
+            await self.stop()
         return ToolOutput(text, metadata={SIMULATED: True})
 
-    def _recorded(self, tool: Tool) -> list[tuple[str, MadeCall]]:
+    def _recorded(self, tool: Tool) -> list[tuple[JsonValue, MadeCall]]:
         calls = self.case.recorded.calls if self.case.recorded is not None else ()
         found = [(_spelled(tool, call.arguments), call) for call in calls if call.tool == tool.name]
         for name, arguments in self.made:
             if name == tool.name:
-                spelled = _spelled(tool, arguments)
-                at = next((at for at, (given, _) in enumerate(found) if given == spelled), None)
-                if at is not None:
-                    found.pop(at)
+                _take(found, _spelled(tool, arguments))
         return found
 
 
-def _spelled(tool: Tool, arguments: Arguments) -> str:
+def _take(left: list[tuple[JsonValue, MadeCall]], arguments: JsonValue) -> MadeCall | None:
+    at = next((at for at, (recorded, _) in enumerate(left) if same(recorded, arguments)), None)
+    return left.pop(at)[1] if at is not None else None
+
+
+def _spelled(tool: Tool, arguments: Arguments) -> Any:
     """As the tool reads them: `1` and `1.0` are the same for a number."""
     try:
-        return canonical(_dumped(tool.parameters.validate(arguments)))
+        return _dumped(tool.parameters.validate(arguments))
     except ValueError:
-        return canonical(arguments)
+        return arguments
 
 
 def _dumped(arguments: Any) -> Any:
@@ -117,18 +122,13 @@ class EvalSetup:
     groups: list[Group] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.groups = [self._recorded_group(group) for group in _groups(self.tools, self.like)]
+        self.groups = [*self._groups()]
 
     @property
     def system(self) -> str:
         if self.prompt is not None:
             return self.prompt
         return self.like.services.system if self.like is not None else ""
-
-    @property
-    def real(self) -> frozenset[str]:
-        """Tools that run."""
-        return frozenset(tool.name for group in self.groups if self._runs(group) for tool in group.tools)
 
     @property
     def content(self) -> JsonValue:
@@ -199,17 +199,34 @@ class EvalSetup:
         kept = {n: bool(on) for n, on in given.items() if n in names} if isinstance(given, dict) else {}
         return {**kept, _TASKS: False} if self.agents else kept
 
-    def _runs(self, group: Group) -> bool:
-        programs = any(tool.runs_programs for tool in group.tools)  # over the results of their calls
-        return programs or (self.caged and group.name in _CONTAINED)
+    def _groups(self) -> Iterator[Group]:
+        """The groups that the case names, as they are now, and those that it defines. Starts no server.
 
-    def _recorded_group(self, group: Group) -> Group:
-        if self._runs(group):
-            return group
-        tools = tuple(self._recorded(tool) for tool in group.tools)
-        return replace(
-            group, name=_RECORDED_TASKS if group.name == _TASKS else group.name, tools=tools, close=None
-        )
+        Two kinds of tools run: programs, over the results of their calls, and in the cage the built-in ones
+        of contained groups. A group of the same name from elsewhere is not contained."""
+        now = {group.name: group for group in (self.like.services.toolbox.groups if self.like else ())}
+        chosen: dict[str, tuple[Group, list[Tool]]] = {}
+        for one in self.tools:
+            if isinstance(one, CaseTool):
+                made = client_tool(one.name, one.description, one.parameters, permission=one.permission)
+                chosen.setdefault(one.group, (Group(one.group, ()), []))[1].append(self._recorded(made))
+                continue
+            name, _, only = one.partition(".")
+            runs = name == "programs" or (self.caged and name in _CONTAINED)
+            group = now.get(name) if not runs else None
+            if group is None and name in BUILTIN:
+                group = BUILTIN[name]()
+            found = [tool for tool in group.tools if only in ("", tool.name)] if group is not None else []
+            if group is None or not found:
+                raise ConfigError(
+                    f"Unknown tool '{one}'. Define it in the case, or run with settings that have this tool."
+                )
+            group = group if runs else replace(group, close=None)
+            tools = found if runs else [self._recorded(tool) for tool in found]
+            chosen.setdefault(name, (group, []))[1].extend(tools)
+        for name, (group, tools) in chosen.items():
+            unique = tuple({tool.name: tool for tool in tools}.values())
+            yield replace(group, name=_RECORDED_TASKS if name == _TASKS else name, tools=unique)
 
     def _recorded(self, tool: Tool) -> Tool:
         async def run(arguments: Any, context: ToolContext) -> Any:
@@ -262,33 +279,6 @@ def only_found(find_model: Callable[[str | None], Model]) -> Callable[[str | Non
         return find_model(name)
 
     return find
-
-
-def _groups(tools: Iterable[str | CaseTool], like: Runtime | None) -> list[Group]:
-    """The groups that a case names, as they are now, and those that it defines. Starts no server."""
-    now = {group.name: group for group in (like.services.toolbox.groups if like is not None else ())}
-    chosen: dict[str, tuple[Group, list[Tool]]] = {}
-    for one in tools:
-        if isinstance(one, CaseTool):
-            made = client_tool(one.name, one.description, one.parameters, permission=one.permission)
-            defined = chosen.setdefault(one.group, (Group(one.group, ()), []))
-            defined[1].append(made)
-            continue
-        name, _, only = one.partition(".")
-        if name == "programs":
-            group: Group | None = programs_group()
-        else:
-            group = now.get(name) or (BUILTIN[name]() if name in BUILTIN else None)
-        found = [tool for tool in group.tools if only in ("", tool.name)] if group is not None else []
-        if group is None or not found:
-            raise ConfigError(
-                f"Unknown tool '{one}'. Define it in the case, or run with settings that have this tool."
-            )
-        chosen.setdefault(name, (group, []))[1].extend(found)
-    return [
-        replace(group, tools=tuple({tool.name: tool for tool in found}.values()))
-        for group, found in chosen.values()
-    ]
 
 
 def _with_recorded_tasks(agent: Agent) -> Agent:

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from dragoman.errors import ConfigError, NotFound
 from dragoman.evaluation.case import Case
-from dragoman.evaluation.expected import Answered, MadeCall, Met
+from dragoman.evaluation.expected import Answered, Divergence, Met, diverges
 from dragoman.evaluation.stored_turns import with_texts
 from dragoman.messages.codec import Codec
 from dragoman.plugins.privacy import Mask
@@ -95,21 +95,6 @@ class Changed:
     reasons: tuple[str, ...]
 
 
-@dataclass(slots=True, frozen=True)
-class Divergence:
-    """The first call in which two answers differ. None: one of them has no call there."""
-
-    at: int
-    before: MadeCall | None
-    after: MadeCall | None
-
-    def __str__(self) -> str:
-        def shown(call: MadeCall | None) -> str:
-            return call.identity if call is not None else "no call"
-
-        return f"call {self.at + 1}: {shown(self.before)} → {shown(self.after)}"
-
-
 @dataclass(frozen=True)
 class Report:
     """The answers of a run, and what the same expectations say of the recorded ones."""
@@ -145,7 +130,7 @@ class Report:
 
     @classmethod
     def load(cls, file: str | Path) -> Report:
-        """A report that a run saved. ConfigError if the file is none."""
+        """A report that a run saved. ConfigError if the file is invalid."""
         try:
             return _REPORT.load(Path(file).read_bytes())
         except (OSError, ValidationError) as error:
@@ -173,6 +158,12 @@ class Report:
     def variants(self) -> list[Variant]:
         """In the order in which they were asked."""
         return list(dict.fromkeys(one.variant for one in self.runs))
+
+    @property
+    def skipped(self) -> str:
+        """What was left out, and why."""
+        skipped = sum(bool(one.skipped) for one in self.runs)
+        return f"Not asked: {skipped} of {len(self.runs)}. The cost limit was reached." if skipped else ""
 
     @cached_property
     def _by_case(self) -> dict[tuple[str, Variant], list[CaseRun]]:
@@ -219,15 +210,24 @@ class Report:
         """The same variant, or the only one there is: a prompt can have changed in the settings."""
         return self.variants[0] if len(self.variants) == 1 else variant
 
-    def divergence(self, run: CaseRun, other: CaseRun | None = None) -> Divergence | None:
-        """Where the calls of an answer part from those of another, or of the recorded one."""
-        base = other or self.recorded.get(run.case)
+    def divergence(self, run: CaseRun) -> Divergence | None:
+        """Where the calls of an answer part from those of the recorded one."""
+        base = self.recorded.get(run.case)
         return diverges(base.answered, run.answered) if base is not None else None
+
+    def failures(self) -> Iterator[tuple[CaseRun, str, list[str]]]:
+        """For each case and variant with failed answers: the first of those, how often, and all reasons."""
+        for runs in self._by_case.values():
+            failed = [one for one in runs if one.passed is False]
+            if failed:
+                reasons = dict.fromkeys(reason for one in failed for reason in one.reasons)
+                parts = self.divergence(failed[0])
+                parted = [f"diverges at {parts}"] if parts is not None else []
+                yield failed[0], f"{len(failed)} of {len(runs)}", [*reasons, *parted]
 
     def meets(self, threshold: float) -> bool:
         """Whether every variant passes this share, and nothing was left out."""
-        complete = not any(one.skipped for one in self.runs)
-        return complete and all(self.pass_rate(one).rate >= threshold for one in self.variants)
+        return not self.skipped and all(self.pass_rate(one).rate >= threshold for one in self.variants)
 
     def cost(self, variant: Variant) -> float | None:
         """None if the price of a reply is unknown."""
@@ -264,27 +264,26 @@ class Report:
     def markdown(self, earlier: Report | None = None) -> str:
         """For a pull request."""
         lines = [
-            f"### Evaluation: {len(self.cases)} cases",
+            "### Evaluation",
             "",
             f"| {' | '.join(HEADS)} |",
             f"|{'---|' * len(HEADS)}",
             *(f"| {' | '.join(map(_cell, row))} |" for row in self.rows(earlier)),
         ]
+        if self.skipped:
+            lines += ["", self.skipped]
         changes = self.changes(earlier)
         than = "the recording" if earlier is None else f"`{earlier.name}`"
         for title, better in (("Worse", False), ("Better", True)):
             if chosen := [one for one in changes if one.better is better]:
                 lines += ["", f"**{title} than {than}**", ""]
                 lines += [f"- `{one.case}`, {one.variant}{_why(one.reasons)}" for one in chosen]
-        failed = [one for one in self.runs if one.passed is False]
-        if failed:
-            lines += ["", f"<details><summary>{len(failed)} failed answers</summary>", ""]
-            for one in failed:
-                parts = self.divergence(one)
-                parted = f" Diverges at {_plain(str(parts))}." if parts is not None else ""
-                lines.append(
-                    f"- `{one.case}`, {one.variant}, repeat {one.repeat + 1}{_why(one.reasons)}.{parted}"
-                )
+        failures = [*self.failures()]
+        if failures:
+            failed = sum(one.passed is False for one in self.runs)
+            lines += ["", f"<details><summary>{failed} failed answers</summary>", ""]
+            for one, often, reasons in failures:
+                lines.append(f"- `{one.case}`, {one.variant}, {often}{_why(reasons)}.")
             lines += ["", "</details>"]
         return "\n".join(lines) + "\n"
 
@@ -322,16 +321,6 @@ class Report:
 
 HEADS = ("variant", "passed", "rate (95 %)", "every time", "better", "worse", "tokens", "cost", "median")
 _REPORT: Codec[Report] = Codec(Report)
-
-
-def diverges(before: Answered, after: Answered) -> Divergence | None:
-    """The first call in which they differ, None where all calls are equal."""
-    for at in range(max(len(before.calls), len(after.calls))):
-        one = before.calls[at] if at < len(before.calls) else None
-        other = after.calls[at] if at < len(after.calls) else None
-        if one is None or other is None or one.identity != other.identity:
-            return Divergence(at, one, other)
-    return None
 
 
 def reports_in(folder: str | Path) -> list[Path]:

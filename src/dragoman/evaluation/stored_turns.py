@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -57,10 +57,12 @@ async def case_of_turn(
     conversation = await store.conversation(row.conversation)
     settings = {**(options.settings or conversation.settings), **options.over}
     private = settings.get("private")
+    own = {name: str(one) for name, one in private.items()} if isinstance(private, Mapping) else {}
+    mask = mask_of({**private_fields(runtime), **own})
     offer = await offer_of(runtime.services, turn)
     agent = options.agent or settings.get("agent")
     case = Case(
-        _id_of(path[-1].text, turn, len(before)),
+        _id_of(mask.hide(path[-1].text), turn, len(before)),
         tuple(path),
         _expected_of(recorded, rating),
         system="\n\n".join(one for one in (settings.get("system"), options.system) if isinstance(one, str))
@@ -79,8 +81,7 @@ async def case_of_turn(
             rating.note if rating is not None else "",
         ),
     )
-    own = {name: str(one) for name, one in private.items()} if isinstance(private, Mapping) else {}
-    return _without_secrets(case, mask_of({**private_fields(runtime), **own}))
+    return _without_secrets(case, mask)
 
 
 def private_fields(runtime: Runtime | None) -> dict[str, str]:
@@ -200,11 +201,34 @@ def _tools_of(toolbox: Toolbox, offer: Offer, options: TurnOptions) -> Iterator[
 
 
 def _id_of(text: str, turn: str, given: int) -> str:
-    words = re.findall(r"[a-z0-9]+", redact_text(text).lower())
-    return "-".join([*words[:6], turn[-6:], *([f"reply-{given + 1}"] if given else [])])[-80:].lstrip("-")
+    words = re.findall(r"\w+", redact_text(text).lower())
+    whole = "-".join([*words[:6], turn[-6:], *([f"reply-{given + 1}"] if given else [])])
+    return whole.encode()[-80:].decode(errors="ignore").lstrip("-")
 
 
 def _without_secrets(case: Case, mask: Mask) -> Case:
-    """Nothing that looks like a key, and no text that is private."""
-    hidden = redact_value(with_texts(values_of(case), mask.hide))
-    return replace(case_from(hidden, case.id), id=case.id, origin=case.origin)
+    """Nothing that looks like a key, and no text that is private, also in attached texts."""
+
+    def hide(text: str) -> str:
+        return redact_text(mask.hide(text))
+
+    hidden: Any = redact_value(with_texts(values_of(case), mask.hide))
+    messages = zip(
+        (*case.messages, *case.given), (*hidden["messages"], *hidden.get("given", ())), strict=True
+    )
+    for message, kept in messages:
+        for file, kept_file in zip(message.files, kept.get("files", ()), strict=True):
+            kept_file["url"] = _in_data(file.url, hide)
+    return replace(case_from(hidden, case.id), id=case.id)
+
+
+def _in_data(url: str, change: Callable[[str], str]) -> str:
+    """The URL with its text changed: if it has data, with the text that the data is."""
+    head, mark, data = url.partition(";base64,")
+    if not mark:
+        return change(url)
+    try:
+        text = b64decode(data).decode("utf-8")
+    except ValueError:  # an image, or another format
+        return url
+    return f"{head}{mark}{b64encode(change(text).encode()).decode('ascii')}"

@@ -264,6 +264,7 @@ class Message:
     created: float = 0.0
     metadata: dict[str, JsonValue] = field(default_factory=dict)
     inner: tuple[ToolCall, ...] = ()  # calls that programs among its calls made: no part of the reply
+    by: str | None = None  # the user who sent it; a text without any right
 
     @property
     def text(self) -> str:

@@ -96,6 +96,7 @@ class Answer:
     hash: str | None = None  # of the arguments the person saw; checked where given
     by: str | None = None
     at: float = 0.0
+    lent: bool = False  # by another user than the sender of the turn: it leaves nothing behind for the sender
 
 
 @dataclass(slots=True, frozen=True)
@@ -126,7 +127,7 @@ class Question(Spoken):
     fingerprint: str | None = None  # how the tool described itself when this was asked
     asked: float = 0.0
     answer: Answer | None = None
-    closed: str | None = None  # why nobody need answer any more
+    closed: str | None = None  # why the request is closed
     said: SaidFields = field(default=None, compare=False)
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dragoman.conversation.window import Policy
 from dragoman.plugins.compaction import Compaction
 from dragoman.plugins.continuation import Length, Pause
-from dragoman.plugins.limits import Budget, DailyLimit, RoundLimit
+from dragoman.plugins.limits import Budget, DailyLimit, RoundLimit, Team, TeamLimit
 from dragoman.plugins.loop_guard import LoopGuard
 from dragoman.plugins.privacy import Privacy
 from dragoman.plugins.titles import Titles
@@ -32,6 +32,7 @@ def built_in_plugins(
     max_calls: int | None,
     max_daily_tokens: int | None,
     max_daily_cost: float | None,
+    teams: Mapping[str, Team],
     continuations: int | None,
     titles_by_model: bool,
     title_length: int,
@@ -39,7 +40,9 @@ def built_in_plugins(
     """As the parameters of `Runtime` say."""
     daily: list[Plugin] = []
     if max_daily_tokens is not None or max_daily_cost is not None:
-        daily = [DailyLimit(store, max_tokens=max_daily_tokens, max_cost=max_daily_cost, clock=clock)]
+        daily.append(DailyLimit(store, max_tokens=max_daily_tokens, max_cost=max_daily_cost, clock=clock))
+    if teams:
+        daily.append(TeamLimit(store, teams, clock=clock))
     return [
         *(
             [ToolHistory(tool_history, history_parts)]

@@ -24,7 +24,7 @@ _PROMPT = (
     "what was decided and found out, names, numbers and file paths that matter, what is still to be done."
 )
 
-_SO_FAR = "What came before, summed up:"
+_SO_FAR = "What came before, compacted:"
 _MOST_PIECES = 20  # of a head that does not fit into one request
 _LONGEST = 2000  # tokens of a summary
 _CUT_REPLY = 2  # messages: the one that was cut off, and what asks it to go on

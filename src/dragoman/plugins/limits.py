@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dragoman.errors import ConfigError, ProviderError
@@ -15,9 +16,18 @@ from dragoman.turn.plugin import PlannedCalls, Plugin
 from dragoman.turn.view import TurnView
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from dragoman.store.store import Store
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class Team:
+    """Users who share daily limits: members by name, and users whose provider has a group of this name."""
+
+    members: frozenset[str] = frozenset()
+    max_daily_tokens: int | None = None
+    max_daily_cost: float | None = None
 
 
 class RoundLimit(Plugin):
@@ -143,19 +153,54 @@ class DailyLimit(Plugin):
     async def on_turn_start(self, turn: TurnView) -> None:
         if turn.resumed:
             return  # it began when there was room
-        if (reached := await self._reached(turn.conversation.owner)) is not None:
+        if (reached := await self._reached(turn.user)) is not None:
             raise ProviderError(sentence("limit.day", reached=reached), kind="limit")
 
     async def before_calls(self, calls: PlannedCalls, turn: TurnView) -> None:
         await turn.stored()  # what this reply used is to be counted, too
-        if (reached := await self._reached(turn.conversation.owner)) is not None:
+        if (reached := await self._reached(turn.user)) is not None:
             calls.skip(reached)
 
     async def _reached(self, person: str) -> str | None:
-        midnight = self._clock() // _DAY * _DAY
-        used = sum(await self._store.spending(midnight, person), Spending())
-        if self._max_tokens is not None and used.tokens >= self._max_tokens:
-            return sentence("limit.tokens_a_day", count=self._max_tokens)
-        if self._max_cost is not None and used.cost >= self._max_cost:
-            return sentence("limit.cost_a_day", cost=self._max_cost)
+        used = sum(await self._store.spending(self._midnight(), person), Spending())
+        return _reached_in_day(used, self._max_tokens, self._max_cost)
+
+    def _midnight(self) -> float:
+        return self._clock() // _DAY * _DAY
+
+
+def _reached_in_day(used: Spending, max_tokens: int | None, max_cost: float | None) -> str | None:
+    if max_tokens is not None and used.tokens >= max_tokens:
+        return sentence("limit.tokens_a_day", count=max_tokens)
+    if max_cost is not None and used.cost >= max_cost:
+        return sentence("limit.cost_a_day", cost=max_cost)
+    return None
+
+
+class TeamLimit(DailyLimit):
+    """The same for what all members of a team use together."""
+
+    def __init__(self, store: Store, teams: Mapping[str, Team], *, clock: Callable[[], float]) -> None:
+        super().__init__(store, clock=clock)
+        for name, team in teams.items():
+            try:
+                DailyLimit(store, max_tokens=team.max_daily_tokens, max_cost=team.max_daily_cost, clock=clock)
+            except ConfigError as error:
+                raise ConfigError(f"team {name}: {error}") from None
+        self._teams = {
+            name: team
+            for name, team in teams.items()
+            if team.max_daily_tokens is not None or team.max_daily_cost is not None
+        }
+
+    async def _reached(self, person: str) -> str | None:
+        for name, team in self._teams.items():
+            members = team.members | await self._store.members_of(name)
+            if person not in members:
+                continue
+            rows = await self._store.spending(self._midnight())
+            used = sum((row for row in rows if row.person in members), Spending())
+            reached = _reached_in_day(used, team.max_daily_tokens, team.max_daily_cost)
+            if reached is not None:
+                return sentence("limit.team", team=name, reached=reached)
         return None

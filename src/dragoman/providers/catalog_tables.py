@@ -245,7 +245,7 @@ def _place(path: tuple[int | str, ...]) -> str:
 
 def _describe(fault: Mapping[str, Any]) -> str:
     if fault["type"] == "extra_forbidden":
-        return "there is no such key here"
+        return "unknown key"
     message = str(fault["msg"]).removeprefix("Value error, ")
     return f"{message[0].lower()}{message[1:]}"
 

@@ -17,9 +17,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from dragoman.conversation.tree import LOCAL
 from dragoman.runtime import Runtime
 from dragoman.server import page, problems
-from dragoman.server.auth import Auth
-from dragoman.server.context import Context, Who
-from dragoman.server.middleware import LOOPBACK, Middleware, person_in
+from dragoman.server.auth import Auth, Guesses
+from dragoman.server.context import Context, Knows, Who
+from dragoman.server.middleware import LOOPBACK, Middleware, has_body, person_in
 from dragoman.server.protocols.ag_ui import routes as ag_ui
 from dragoman.server.protocols.ai_sdk import routes as ai_sdk
 from dragoman.server.protocols.openai import routes as openai
@@ -33,13 +33,17 @@ from dragoman.server.routes import (
     files,
     models,
     monitoring,
+    oidc,
     people,
+    shared,
+    sharing,
     tools,
     turns,
 )
 from dragoman.server.setup import agents, downloads, mcp_servers, providers, skills
 from dragoman.server.setup.own_settings import OwnSettings
 from dragoman.server.shapes import CurrentModel, Problem
+from dragoman.server.shared_views import SharedViews
 from dragoman.trace_context import HEADER, parse_header, within
 
 UPLOAD_LIMIT = 25_000_000
@@ -62,6 +66,8 @@ _API = [
     for router in (
         conversations.router,
         conversations.live,
+        sharing.router,
+        shared.router,
         turns.router,
         evaluation.router,
         files.router,
@@ -83,7 +89,7 @@ _API = [
 # What a server has, and an application of somebody's own has not.
 _BESIDE_THE_API = [
     route
-    for router in (people.sign_in, monitoring.router, openai.router, page.router)
+    for router in (people.sign_in, oidc.router, monitoring.router, openai.router, page.router)
     for route in router.routes
 ]
 
@@ -112,8 +118,10 @@ def api(
     model: CurrentModel | None = None,
     needs_password: bool = False,
     own_settings: OwnSettings | None = None,
+    knows: Knows | None = None,
 ) -> FastAPI:
-    """The API alone, to be mounted in an application of your own: `who` tells whose a request is.
+    """The API alone, to be mounted in an application of your own: `who` tells whose a request is, and `knows`
+    whether there is a user of a name, with whom a conversation can be shared; without it, there is.
 
     The runtime has to be open, and is yours to close.
     """
@@ -127,6 +135,9 @@ def api(
         model=model,
         needs_password=needs_password,
         own_settings=own_settings,
+        guesses=Guesses(),
+        views=SharedViews(),
+        knows=knows or everybody_is_known,
     )
     problems.install(app)
     if runtime.telemetry is not None and runtime.telemetry.spans is not None:
@@ -151,11 +162,17 @@ def server(
     whoever runs the server sets it up in the page."""
 
     async def who(request: Request) -> str | None:
-        return person_in(request.scope)  # the middleware has found out
+        if person_in(request.scope) is None or not has_body(request.scope):
+            return person_in(request.scope)  # the middleware has found out
+        return await auth.person(request)  # once more: a body may have taken long to arrive
+
+    async def knows(user: str) -> bool:
+        return user == LOCAL or any(one.name == user for one in await runtime.store.people())
 
     app = api(
         runtime,
         who=who,
+        knows=knows,
         upload_limit=upload_limit,
         model=model,
         needs_password=auth.needs_password,
@@ -184,6 +201,11 @@ def server(
             expose_headers=_FOR_SCRIPTS,
         )
     return app
+
+
+async def everybody_is_known(user: str) -> bool:
+    """An application of somebody's own has its own users."""
+    return True
 
 
 def everybody_is_local() -> Who:

@@ -7,8 +7,10 @@ import base64
 import hashlib
 import hmac
 import math
+import re
 import secrets
 import time
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,17 +20,31 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
 from dragoman.conversation.tree import LOCAL
-from dragoman.errors import ConfigError
+from dragoman.errors import BadRequest, ConfigError
 from dragoman.sentences import sentence
+from dragoman.server.audit import FailedSignIns
 from dragoman.server.links import LinkOwner, Links
+from dragoman.server.oidc import Account, Begun, LogoutNotice, OidcProvider, SignInRefused
 from dragoman.server.proxies import counted_address
-from dragoman.store.store import Store
+from dragoman.store.store import Identity, Store
 from dragoman.stored_keys import open_private
 
 SIGN_IN_FIRST = sentence("sign_in.first")
 _LIFETIME = 30 * 24 * 3600  # seconds a sign-in holds
+_OIDC = "oidc"  # in a cookie: its sign-in was made at the provider
 _REMEMBERED = 365 * 24 * 3600  # seconds a browser is known as one that has signed in
+_LONGEST_NAME = 50  # characters, before a number
 _SLOWLY = 1.0  # seconds that a wrong password takes
+
+
+@dataclass(slots=True, frozen=True)
+class SignedIn:
+    """Who a request is from. `session` is their sign-in; empty for a key."""
+
+    person: str
+    is_admin: bool = False
+    session: str = ""
+    at_provider: bool = False  # they signed in there
 
 
 class Auth:
@@ -42,9 +58,11 @@ class Auth:
         token: str | None = None,
         key: str | None = None,
         password: str | None = None,
+        oidc: OidcProvider | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """`token` is that of the first link; `key` is for programs of whoever runs the server."""
+        self.oidc = oidc
         self.links = Links()
         self.token = self.links.add(LOCAL, token)
         self.key = key or secrets.token_urlsafe(24)
@@ -54,36 +72,52 @@ class Auth:
         self._password = password
         self._clock = clock
         self._guesses = Guesses()
+        self.failed = FailedSignIns(store)
         self.cookie = f"dragoman_{hashlib.sha256(secret).hexdigest()[:8]}"  # two servers, two names
 
     async def person(self, request: HTTPConnection) -> str | None:
         """The name of the person, or None for a stranger."""
+        found = await self.signed_in(request)
+        return found.person if found is not None else None
+
+    async def signed_in(self, request: HTTPConnection) -> SignedIn | None:
+        """Who it is from, and by which sign-in. None for a stranger."""
         if (key := _bearer(request)) is not None:
-            return await self._person_with_key(key)
-        return await self._person_in_cookie(request.cookies.get(self.cookie, ""))
+            person = await self._person_with_key(key)
+            return SignedIn(person, person == LOCAL) if person is not None else None
+        return await self._in_cookie(request.cookies.get(self.cookie, ""))
 
     async def sign_in(self, password: str, request: HTTPConnection) -> str | None:
         """Who this password, key or link belongs to. A wrong one takes a second, and slows down who tries.
 
         A link is used up, as it is where it is opened.
         """
-        address = request.client.host if request.client else ""
-        try:
-            known = await self._person_in_cookie(request.cookies.get(f"{self.cookie}_browser", ""), "browser")
-            attempt = self._guesses.begin(address, known)
-        except TooManyTries as error:
-            wait = {"retry-after": str(math.ceil(error.seconds))}
-            raise HTTPException(429, sentence("sign_in.too_often"), headers=wait) from error
-        await asyncio.sleep(attempt.wait)
+        attempt = await self.attempt(request)
         person = await self.use_link(password) or await self._person_with_password(password)
         if person is None:
+            await self.failed.add(request.client.host if request.client else "", "password", "wrong")
             await asyncio.sleep(_SLOWLY)
         else:
             attempt.was_right()
         return person
 
+    async def attempt(self, request: HTTPConnection) -> Try:
+        """One try to sign in, when it is its turn. Whoever makes too many wrong ones gets 429."""
+        address = request.client.host if request.client else ""
+        try:
+            known = await self._in_cookie(request.cookies.get(f"{self.cookie}_browser", ""), "browser")
+            attempt = self._guesses.begin(address, known.person if known is not None else None)
+        except TooManyTries as error:
+            wait = {"retry-after": str(math.ceil(error.seconds))}
+            raise HTTPException(429, sentence("sign_in.too_often"), headers=wait) from error
+        await asyncio.sleep(attempt.wait)
+        return attempt
+
     async def add_link(self, person: str, lifetime: float) -> str:
-        """The token of a new link, which is worth as much as the key they have now."""
+        """The token of a new link, which is worth as much as the key they have now. Who signs in at a
+        provider does so in each browser: the provider ends what it began."""
+        if await self._store.epoch_of_identity(person) is not None:
+            raise BadRequest(sentence("sign_in.no_link"))
         key = None if person == LOCAL else await self._store.key_of(person) or ""
         return self.links.add(person, key=key, lifetime=lifetime)
 
@@ -109,6 +143,81 @@ class Auth:
         )
         value = await self._signed(person, _LIFETIME)
         self._set(response, self.cookie, value, path=below or "/", seconds=_LIFETIME, secure=secure)
+
+    async def set_oidc_cookie(
+        self, response: Response, person: str, account: Account, request: HTTPConnection
+    ) -> None:
+        """This is the user of an account, until the provider's session ends, or for as long as the settings
+        say."""
+        assert self.oidc is not None
+        settings = self.oidc.settings
+        admin = key_hash(settings.admin_group) if settings.admin_group in account.groups else ""
+        session = self._provider_session(account.session) if account.session else ""
+        seconds = int(settings.session)
+        value = await self._signed(person, seconds, _OIDC, _OIDC, session, admin)
+        secure, below = request.url.scheme == "https", str(request.scope.get("root_path", ""))
+        self._set(response, self.cookie, value, path=below or "/", seconds=seconds, secure=secure)
+
+    def _provider_session(self, session: str) -> str:
+        """What a session of the provider is known by in the store."""
+        assert self.oidc is not None
+        return key_hash(f"session {self.oidc.settings.issuer} {session}")
+
+    async def identify(self, account: Account) -> Identity | None:
+        """The user of an account, who is added when they sign in for the first time."""
+        assert self.oidc is not None
+        return await self._store.identify(
+            self.oidc.settings.issuer,
+            account.subject,
+            name=_user_name(account.name),
+            key=key_hash(secrets.token_urlsafe(24)),
+            epoch=secrets.token_urlsafe(9),
+            created=self._clock(),
+        )
+
+    async def end_at_provider(self, notice: LogoutNotice) -> str | None:
+        """Void the sign-ins that the provider has ended, at every server of this store. Returns the user
+        where all of theirs were. SignInRefused where the notice was used before."""
+        assert self.oidc is not None
+        now = self._clock()
+        issuer = self.oidc.settings.issuer
+        if not await self._store.use_once(key_hash(f"notice {issuer} {notice.id}"), now + _LIFETIME, now):
+            raise SignInRefused("the logout token was used before")
+        if notice.session:
+            await self._store.end_session(self._provider_session(notice.session), now + _LIFETIME, now)
+            return None
+        return await self._store.end_sessions_of_identity(issuer, notice.subject, secrets.token_urlsafe(9))
+
+    def keep(self, response: Response, begun: Begun, request: HTTPConnection) -> None:
+        """Let the browser keep what a sign-in at the provider began with. It comes back from another site, so
+        that this cookie has to be sent then; its path is that of the sign-in alone."""
+        body = base64.urlsafe_b64encode(begun.dump().encode()).decode()
+        below = str(request.scope.get("root_path", ""))
+        response.set_cookie(
+            self._begun_cookie(begun.state),
+            f"{body}.{self._sign(body, '', 'begun')}",
+            max_age=int(begun.until - self._clock()),
+            path=f"{below}/oidc",
+            httponly=True,
+            samesite="lax",
+            secure=request.url.scheme == "https",
+        )
+
+    async def take(self, response: Response, state: str, request: HTTPConnection) -> Begun | None:
+        """What this browser began with this state, once: no other server of this store takes it again."""
+        name, below = self._begun_cookie(state), str(request.scope.get("root_path", ""))
+        body, _, signature = request.cookies.get(name, "").rpartition(".")
+        if not body or not _same(signature, self._sign(body, "", "begun")):
+            return None
+        response.delete_cookie(name, path=f"{below}/oidc", httponly=True, samesite="lax")
+        begun, now = Begun.load(base64.urlsafe_b64decode(body).decode()), self._clock()
+        if not _same(begun.state, state) or begun.until <= now:
+            return None
+        return begun if await self._store.use_once(key_hash(f"state {state}"), begun.until, now) else None
+
+    def _begun_cookie(self, state: str) -> str:
+        """One for each sign-in: two tabs may sign in at the same time."""
+        return f"{self.cookie}_{key_hash(state)[:12]}"
 
     def _set(
         self, response: Response, name: str, value: str, *, path: str, seconds: int, secure: bool
@@ -141,28 +250,47 @@ class Auth:
         of_link = await self._person_of_link(self.links.owner(key))
         return of_link or await self._store.person_with_key(key_hash(key))
 
-    async def _person_in_cookie(self, cookie: str, purpose: str = "") -> str | None:
+    async def _in_cookie(self, cookie: str, purpose: str = "") -> SignedIn | None:
         body, _, signature = cookie.rpartition(".")
         try:
-            person, *_, until = base64.urlsafe_b64decode(body).decode().split("\n")
-            credential = await self._credential(person)
+            person, _, *at_provider, until = base64.urlsafe_b64decode(body).decode().split("\n")
+            if at_provider and (purpose or at_provider[0] != _OIDC):
+                return None
+            _, session, admin = at_provider or ("", "", "")
+            credential = await self._credential(person, at_provider=bool(at_provider))
+            purpose = _OIDC if at_provider else purpose
             if credential is None or not _same(signature, self._sign(body, credential, purpose)):
                 return None
-            if int(until) <= self._clock() or await self._store.is_session_ended(key_hash(cookie)):
+            if int(until) <= self._clock() or await self._store.is_session_ended(key_hash(cookie), session):
                 return None
-            return person
+            is_admin = self._is_admin_group(admin) if at_provider else person == LOCAL
+            return SignedIn(person, is_admin, key_hash(cookie), bool(at_provider))
         except ValueError:
             return None
 
-    async def _credential(self, person: str) -> str | None:
-        """The hash of what they signed in with: with another password or key the sign-in is void."""
-        return key_hash(self._password or "") if person == LOCAL else await self._store.key_of(person)
+    def _is_admin_group(self, hash: str) -> bool:
+        """Whether a user was in the group that is the admins' now."""
+        group = self.oidc.settings.admin_group if self.oidc is not None else None
+        return group is not None and hash == key_hash(group)
 
-    async def _signed(self, person: str, seconds: int, purpose: str = "") -> str:
+    async def _credential(self, person: str, *, at_provider: bool = False) -> str | None:
+        """The hash of what they signed in with: with another password or key the sign-in is void. One at the
+        provider is void, too, where the provider ended all of theirs, or is no longer ours."""
+        if person == LOCAL:
+            return None if at_provider else key_hash(self._password or "")
+        key = await self._store.key_of(person)
+        if not at_provider or key is None:
+            return key
+        epoch = await self._store.epoch_of_identity(person) if self.oidc is not None else None
+        return f"{key}.{epoch}.{self.oidc.settings.issuer}" if epoch and self.oidc is not None else None
+
+    async def _signed(self, person: str, seconds: int, purpose: str = "", *at_provider: str) -> str:
         """Two sign-ins of a second are two: signing one out leaves the other."""
-        text = f"{person}\n{secrets.token_urlsafe(9)}\n{int(self._clock()) + seconds}"
+        until = str(int(self._clock()) + seconds)
+        text = "\n".join((person, secrets.token_urlsafe(9), *at_provider, until))
         body = base64.urlsafe_b64encode(text.encode()).decode()
-        return f"{body}.{self._sign(body, await self._credential(person) or '', purpose)}"
+        credential = await self._credential(person, at_provider=bool(at_provider)) or ""
+        return f"{body}.{self._sign(body, credential, purpose)}"
 
     def _sign(self, body: str, credential: str, purpose: str) -> str:
         """A cookie of one purpose is none of another."""
@@ -195,6 +323,13 @@ def _bearer(request: HTTPConnection) -> str | None:
     """The key that a request brings. None where it has none, whatever a proxy puts into the same header."""
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
     return key.strip() if scheme.lower() == "bearer" else None
+
+
+def _user_name(name: str) -> str:
+    """The name of a new user, from what their provider calls them. It tells users apart for people: who signs
+    in is known by their account alone."""
+    plain = re.sub(r"[^\w.@-]+", "-", unicodedata.normalize("NFKC", name).lower()).strip("-.")
+    return plain[:_LONGEST_NAME] or "user"
 
 
 def _same(one: str, other: str) -> bool:

@@ -17,6 +17,7 @@ from pydantic import (
 )
 from typing_extensions import TypedDict  # pydantic wants this one on Python 3.11
 
+from dragoman.conversation.sharing import Omitted, Role
 from dragoman.conversation.tree import LONGEST_TAG, MOST_TAGS
 from dragoman.messages.message import Arguments, File, Part, Text
 from dragoman.messages.questions import Mode, Rule, Scope, Verdict
@@ -62,7 +63,7 @@ class ConversationSettings(TypedDict, total=False):
     review: Annotated[Reviews | None, Field(description="results that a person sees before the model")]
     max_rounds: Annotated[Count | None, Field(description="batches of calls in one turn; 0 means no tools")]
     continuations: Annotated[
-        Count | None, Field(description="how often a reply that was cut off is asked to go on")
+        Count | None, Field(description="how often a reply that was cut off is asked to continue")
     ]
     history: Annotated[Count | None, Field(description="earlier turns that a request contains")]
     private: Annotated[dict[str, str] | None, Field(description="names for texts that no provider may see")]
@@ -95,6 +96,37 @@ class ConversationChange(Body):
     pinned: Annotated[bool | None, Field(description="in reach, and kept whatever the retention")] = None
     archived: Annotated[bool | None, Field(description="out of the list, until one writes in it")] = None
     tags: Annotated[list[Tag] | None, Field(max_length=MOST_TAGS)] = None
+
+
+class MemberRole(Body):
+    role: Role
+
+
+class Typing(Body):
+    on: bool = True
+
+
+class NewOwner(Body):
+    user: Annotated[str, Field(min_length=1, max_length=200)]
+
+
+Lifetime = Annotated[float | None, Field(description="seconds for which it is valid; null: a week")]
+
+
+class NewInvitation(Body):
+    role: Role = "reads"
+    seconds: Lifetime = None
+
+
+class NewLink(Body):
+    upto: Annotated[str | None, Field(description="the last message it shows; null: all of them")] = None
+    frozen: Annotated[bool, Field(description="what it shows now, whatever follows")] = False
+    omits: Annotated[list[Omitted], Field(description="what it leaves out", max_length=4)] = []
+    seconds: Lifetime = None
+
+
+class Token(Body):
+    token: Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class Fork(Body):
@@ -139,7 +171,7 @@ class TurnBody(Body):
     review: Annotated[Reviews | None, Field(description="results that a person sees before the model")] = None
     max_rounds: Annotated[Count | None, Field(description="batches of calls; 0 means no tools")] = None
     continuations: Annotated[
-        Count | None, Field(description="how often a reply that was cut off is asked to go on")
+        Count | None, Field(description="how often a reply that was cut off is asked to continue")
     ] = None
     history: Annotated[Count | None, Field(description="earlier turns that its requests contain")] = None
     compact: Annotated[bool, Field(description="summarize what came before first")] = False
@@ -190,9 +222,7 @@ class NewTurn(MessageBody, TurnBody):
 
 
 class NewVersion(TurnBody):
-    revert_files: Annotated[
-        bool, Field(description="take back before what was done to the files of the workspace since")
-    ] = False
+    revert_files: Annotated[bool, Field(description="first undo file changes since then")] = False
 
 
 class Edit(MessageBody, NewVersion):
@@ -227,13 +257,11 @@ class Cancel(Body):
 
 class Revert(Body):
     files_only: Annotated[bool, Field(description="leave the conversation where it is")] = False
-    force: Annotated[
-        bool, Field(description="also where somebody changed a file since: that is lost then")
-    ] = False
+    force: Annotated[bool, Field(description="overwrite files that changed since")] = False
 
 
 class Redo(Body):
-    force: Annotated[bool, Field(description="also where somebody changed a file since")] = False
+    force: Annotated[bool, Field(description="also if a file changed since")] = False
 
 
 # ── calls and questions ───────────────────────────────────────────────────────────────────────────

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 SESSION = "dragoman.session"  # where the scope of a request has the sign-in that it came with
+ADMIN = "dragoman.admin"  # where it has whether who sent it is an admin
+STILL_IN = "dragoman.still_in"  # where it has what tells whether who sent it may still read the answer
 CONNECTION = "connection"  # where the state of a request's scope has its connection
 
 
@@ -130,6 +132,17 @@ def session_in(scope: MutableMapping[str, Any]) -> str | None:
     """The sign-in that a request came with; None where it came with a key."""
     session: str | None = scope.get(SESSION)
     return session
+
+
+def is_admin_in(scope: MutableMapping[str, Any]) -> bool:
+    """Whether the middleware found a request to be from an admin."""
+    return bool(scope.get(ADMIN))
+
+
+def still_in(scope: MutableMapping[str, Any]) -> Callable[[], Awaitable[bool]] | None:
+    """Tells whether who sent a request may still read its answer. None where the app around us knows that."""
+    ask: Callable[[], Awaitable[bool]] | None = scope.get(STILL_IN)
+    return ask
 
 
 def recognise(scope: MutableMapping[str, Any]) -> None:

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, TypeAlias
 
 from fastapi import APIRouter, Depends, Header, Request
+from pydantic import JsonValue
 from starlette.exceptions import HTTPException
 
+from dragoman.conversation.sharing import Right
 from dragoman.conversation.tree import LOCAL, Conversation
-from dragoman.errors import ConfigError, NotFound, Unreadable
+from dragoman.errors import ConfigError, Forbidden, NotFound, Unreadable
 from dragoman.messages.message import File, Message, Part, ToolCall
-from dragoman.messages.questions import Question
+from dragoman.messages.questions import Answer, Question
 from dragoman.providers.choice import NoModel, choose
 from dragoman.providers.models import Models
 from dragoman.runtime import Runtime
 from dragoman.sentences import sentence
-from dragoman.server.auth import SIGN_IN_FIRST
+from dragoman.server.audit import audit
+from dragoman.server.auth import SIGN_IN_FIRST, Guesses
+from dragoman.server.connections import is_admin_in
+from dragoman.server.event_stream import Reader
 from dragoman.server.protocols.turn_readers import TurnReaders
 from dragoman.server.publisher import Publisher
 from dragoman.server.setup.own_settings import OwnSettings
 from dragoman.server.shapes import Begun, CurrentModel
+from dragoman.server.shared_views import SharedViews
 from dragoman.store.store import Queued, SendKey, TurnRow
 from dragoman.store.transfer import may_see
 from dragoman.turn.send import send_key
@@ -32,10 +38,10 @@ _REFUSALS: dict[int | str, dict[str, object]] = {
     status: {"description": meaning, "content": _PROBLEM}
     for status, meaning in (
         (400, "The body cannot be read"),
-        (401, "Nobody has signed in"),
-        (403, "Another page asked"),
-        (404, "There is no such thing, or it is somebody else's"),
-        (409, "Somebody was faster, or the turn is busy or over, or cannot go on here"),
+        (401, "Not signed in"),
+        (403, "Another page asked, or your role in the conversation does not include it"),
+        (404, "Missing, or another user's"),
+        (409, "Another client was first, or the turn is busy or over, or cannot resume here"),
         (413, "Too much"),
         (415, "No JSON"),
         (421, "Not a name of this server"),
@@ -59,6 +65,7 @@ def api_router(tag: str, below: str = "") -> APIRouter:
 
 
 Who: TypeAlias = Callable[[Request], Awaitable[str | None]]
+Knows: TypeAlias = Callable[[str], Awaitable[bool]]
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -66,6 +73,8 @@ class Context:
     """Of one request. Whatever belongs to another person is not there: nobody learns that it exists."""
 
     person: str = ""  # who asks; nobody, in the one that requests are made from
+    is_admin: bool = False  # may set the server up, and see what all use
+    address: str = ""  # where the request comes from
     runtime: Runtime
     publisher: Publisher
     readers: TurnReaders  # through other people's protocols
@@ -74,6 +83,20 @@ class Context:
     model: CurrentModel | None = None
     needs_password: bool = False
     own_settings: OwnSettings | None = None  # what the page may change
+    guesses: Guesses  # at invitations and links
+    views: SharedViews  # what links show
+    knows: Knows  # whether there is a user of this name
+
+    async def audit(self, action: str, object: str = "", **details: JsonValue) -> None:
+        """Add a line about this request to the audit log."""
+        store, who, where = self.runtime.store, self.person, self.address
+        await audit(store, action, person=who, address=where, object=object, **details)
+
+    async def audit_answer(self, asked: Question, given: Answer) -> None:
+        """The same about an answer, and the rules that it leaves behind."""
+        kept: dict[str, JsonValue] = {} if given.scope == "once" else {"scope": given.scope}
+        where = {"conversation": asked.conversation, "call": asked.call}
+        await self.audit("answer.given", asked.id, verdict=given.verdict, **kept, **where)
 
     async def current_model(self) -> CurrentModel | None:
         """The model that answers where none is named. A server that started without one finds here what was
@@ -91,59 +114,78 @@ class Context:
             find.default = found.name
         return CurrentModel(find.default, find.catalog.traits(*find.catalog.find(find.default)).note or None)
 
-    async def check_owner(self, conversation: str) -> None:
-        """NotFound where it is not theirs. One that cannot be read is still somebody's."""
-        await self._check(conversation, "conversation", conversation)
+    async def check(self, conversation: str, right: Right) -> Right:
+        """→ what the person may do there, which is at least this. NotFound where it is not shared with them:
+        nobody learns that it exists. Forbidden where it is shared for less. It need not be readable."""
+        return await self._check(conversation, right, "conversation", conversation)
 
-    async def conversation(self, id: str) -> Conversation:
-        try:
-            found = await self.runtime.store.conversation(id)
-        except Unreadable:
-            await self.check_owner(id)
-            raise
-        if found.owner != self.person:
-            raise NotFound("conversation", id)
-        return found
+    async def conversation(self, id: str, right: Right) -> Conversation:
+        await self.check(id, right)
+        return await self.runtime.store.conversation(id)
 
-    async def message(self, id: str) -> Message:
+    async def message(self, id: str, right: Right) -> Message:
         found = await self.runtime.store.message(id)
-        await self._check(found.conversation, "message", id)
+        await self._check(found.conversation, right, "message", id)
         return found
 
-    async def turn(self, id: str) -> TurnRow:
+    async def turn(self, id: str, right: Right) -> TurnRow:
         found = await self.runtime.store.turn(id)
-        await self._check(found.conversation, "turn", id)
+        await self._check(found.conversation, right, "turn", id)
         return found
 
-    async def queued(self, id: str) -> Queued | None:
+    async def queued(self, id: str, right: Right) -> Queued | None:
         """A turn that has not begun."""
         for found in await self.runtime.store.queued(turn=id):
-            await self._check(found.conversation, "turn", id)
+            await self._check(found.conversation, right, "turn", id)
             return found
         return None
 
     async def turn_begun_with(self, key: SendKey | None) -> str | None:
-        """The turn that a request with the same key has begun."""
-        return await self.runtime.store.turn_of_key(self.person, key) if key is not None else None
+        """The turn that a request with the same key has begun, where the person still takes part."""
+        if key is None or (turn := await self.runtime.store.turn_of_key(self.person, key)) is None:
+            return None
+        if await self.queued(turn, Right.TAKE_PART) is None:
+            await self.turn(turn, Right.TAKE_PART)
+        return turn
 
     async def begun_with(self, key: SendKey | None) -> Begun | None:
         turn = await self.turn_begun_with(key)
         return await self.begun(turn) if turn is not None else None
 
-    async def call(self, id: str) -> ToolCall:
+    async def call(self, id: str, right: Right) -> ToolCall:
         try:
             found, conversation, _ = await self.runtime.store.call(id)
         except Unreadable:
             row = await self.runtime.store.turn_of_call(id)
-            await self._check(row.conversation, "call", id)
+            await self._check(row.conversation, right, "call", id)
             raise
-        await self._check(conversation, "call", id)
+        await self._check(conversation, right, "call", id)
         return found
 
-    async def question(self, id: str) -> Question:
+    async def question(self, id: str, right: Right) -> Question:
         conversation = await self.runtime.store.conversation_of_question(id)
-        await self._check(conversation, "question", id)
+        await self._check(conversation, right, "question", id)
         return await self.runtime.store.question(id)
+
+    def reader(self, conversation: str | None) -> Reader | None:
+        """The person, as a reader of a stream."""
+        return Reader(self.person, conversation) if conversation is not None else None
+
+    async def adopt(self, turn: TurnRow) -> None:
+        """Let a turn that nobody runs go on here, where the person may have it go on. TurnSetAside where it
+        cannot."""
+        if await self.check(turn.conversation, Right.READ) >= Right.TAKE_PART:
+            await self.runtime.driver.adopt(turn.id)
+
+    async def delete(self, conversation: str) -> None:
+        """With everything in it, and tell who has it in a list."""
+        store = self.runtime.store
+        inner = await store.within(conversation)
+        readers = {self.person, *(member.user for member in await store.members(conversation))}
+        await self.runtime.delete(conversation)
+        await self.audit("conversation.deleted", conversation)
+        for each in inner:
+            self.publisher.deleted(each, readers)
 
     async def check_files(self, content: str | Sequence[Part]) -> None:
         """NotFound where a message names a file of somebody else: who knows its hash has not got it yet."""
@@ -163,9 +205,17 @@ class Context:
             return Begun(turn)
         return Begun(turn, (await self.runtime.store.turn(turn)).message)
 
-    async def _check(self, conversation: str, noun: str, id: str) -> None:
-        if await self.runtime.store.owner_of(conversation) != self.person:
+    async def _check(self, conversation: str, right: Right, noun: str, id: str) -> Right:
+        """The only place where it is decided what a person may see and do (V1)."""
+        try:
+            has = await self.runtime.store.right_of(conversation, self.person)
+        except NotFound:
+            has = Right.NONE
+        if has is Right.NONE:
             raise NotFound(noun, id)
+        if has < right:
+            raise Forbidden(sentence("share.right", role=has.role, needed=right.role))
+        return has
 
     @property
     def user(self) -> str | None:
@@ -178,19 +228,26 @@ async def _context_of(request: Request) -> Context:
     person = await shared.who(request)
     if person is None:
         raise HTTPException(401, SIGN_IN_FIRST)
-    return replace(shared, person=person)
+    return replace(
+        shared,
+        person=person,
+        is_admin=person == LOCAL or is_admin_in(request.scope),
+        address=request.client.host if request.client is not None else "",
+    )
 
 
 TheContext: TypeAlias = Annotated[Context, Depends(_context_of)]
 
 
-async def _own_settings_of(context: TheContext) -> OwnSettings:
-    """Only the admin sets the server up."""
-    if context.person != LOCAL:
+async def _own_settings_of(context: TheContext, request: Request) -> AsyncIterator[OwnSettings]:
+    """Only the admin sets the server up. What worked and changed something is in the audit log."""
+    if not context.is_admin:
         raise HTTPException(403, sentence("setup.not_yours"))
     if context.own_settings is None:
         raise ConfigError(sentence("setup.embedded"))
-    return context.own_settings
+    yield context.own_settings
+    if request.method != "GET":
+        await context.audit("settings.changed", f"{request.method} {request.url.path}")
 
 
 TheOwnSettings: TypeAlias = Annotated[OwnSettings, Depends(_own_settings_of)]

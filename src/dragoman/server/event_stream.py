@@ -20,9 +20,9 @@ from dragoman.errors import DragomanError, NotFound
 from dragoman.messages.events import EVENT, CallAsked, Event, TurnEnd
 from dragoman.messages.questions import Question
 from dragoman.sentences import sentence
-from dragoman.server.connections import Peer, connection_of, session_in
+from dragoman.server.connections import Peer, connection_of, session_in, still_in
 from dragoman.server.feeds import Feed, FeedReader, Pace, cursor, parse_cursor
-from dragoman.server.shapes import ConversationSummary, QueueView, TreeView
+from dragoman.server.shapes import ConversationSummary, PresenceView, QueueView, TreeView
 from dragoman.turn.api.turn_handle import TurnHandle
 
 ALIVE = 15.0  # seconds of silence after which a comment says that we are still here
@@ -64,6 +64,13 @@ class QueueChanged(QueueView):
 
 
 @dataclass(slots=True, kw_only=True)
+class PresenceChanged(PresenceView):
+    """Who has a shared conversation open, or is typing, is not what it was."""
+
+    type: Literal["presence"] = "presence"
+
+
+@dataclass(slots=True, kw_only=True)
 class ListReset:
     """Changes of the list were missed: it is to be read again."""
 
@@ -95,6 +102,7 @@ LiveEvent = TypeAliasType(
     | QueueChanged
     | ConversationChanged
     | ConversationDeleted
+    | PresenceChanged
     | ListReset,
 )
 
@@ -108,6 +116,7 @@ class Subject:
 
     feed: Feed
     snapshot: Callable[[], Awaitable[tuple[Iterable[bytes], int]]] | None = None  # its data, in pieces
+    shown: Callable[[bytes], bytes] | None = None  # what of a snapshot this reader is shown
 
 
 async def follow(subjects: Sequence[Subject], pace: Pace, after: str = "") -> Chunks:
@@ -136,14 +145,14 @@ async def follow(subjects: Sequence[Subject], pace: Pace, after: str = "") -> Ch
                 if feed.closed:
                     return  # the snapshot is of the one that took its place
                 yield f"id: {_at(feeds, places)}\nevent: snapshot\ndata: ".encode()
-                for piece in data:
+                for piece in data if subject.shown is None else [subject.shown(b"".join(data))]:
                     yield piece
                 yield b"\n\n"
             elif after:  # it has missed something, and has to ask for the whole again
                 yield f"id: {_at(feeds, places)}\nevent: list.reset\ndata: {LIST_RESET}\n\n".encode()
         while True:
             await reader.wait()
-            chunk = _next(feeds, places)
+            chunk = _next(subjects, places)
             if chunk is None or (not chunk and any(feed.closed for feed in feeds)):
                 return
             if chunk:
@@ -171,10 +180,20 @@ def _at(feeds: Sequence[Feed], places: dict[str, int]) -> str:
     return cursor([(feed, places[feed.name]) for feed in feeds if feed.name in places])
 
 
-def _next(feeds: Sequence[Feed], places: dict[str, int]) -> bytes | None:
+_SNAPSHOT = b"\nevent: snapshot\ndata: "
+
+
+def _as_shown(frame: bytes, shown: Callable[[bytes], bytes]) -> bytes:
+    head, mark, data = frame.partition(_SNAPSHOT)
+    return head + mark + shown(data) + b"\n\n" if mark and b"\n" not in head else frame
+
+
+def _next(subjects: Sequence[Subject], places: dict[str, int]) -> bytes | None:
     """All frames that there are now, in one piece. None where some are gone already."""
     chunk: list[bytes] = []
-    for feed in feeds:
+    feeds = [subject.feed for subject in subjects]
+    for subject in subjects:
+        feed = subject.feed
         frames = feed.since(places[feed.name])
         if frames is None:
             return None
@@ -183,7 +202,7 @@ def _next(feeds: Sequence[Feed], places: dict[str, int]) -> bytes | None:
         others = [(other, places[other.name]) for other in feeds if other is not feed]
         head = f"id: {cursor(others)},".encode() if others else b"id: "
         for frame in frames:  # which begins with its own place
-            chunk += (head, frame)
+            chunk += (head, frame if subject.shown is None else _as_shown(frame, subject.shown))
         places[feed.name] += len(frames)
     return b"".join(chunk)
 
@@ -206,16 +225,32 @@ FAREWELL = (
 # ── sending it ────────────────────────────────────────────────────────────────────────────────────
 
 
+@dataclass(slots=True, frozen=True)
+class Reader:
+    """Who reads a stream, and the conversation that it tells of: it ends when they may not read that."""
+
+    person: str
+    conversation: str
+
+
 class OpenStreams:
     """The streams that are open. They are looked after together: none has timers of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_reader: Callable[[], None] = lambda: None) -> None:
         self._streams: set[EventStream] = set()
+        self._on_reader = on_reader  # somebody reads a conversation: it has to be heard who no longer may
+        self.new_readers: set[Reader] = set()  # since it was last looked whether they still may
         self._timer: asyncio.TimerHandle | None = None
         self.closed = False
 
+    def __bool__(self) -> bool:
+        return bool(self._streams)
+
     def add(self, stream: EventStream) -> None:
         self._streams.add(stream)
+        if stream.reader is not None:
+            self.new_readers.add(stream.reader)
+            self._on_reader()
         if self.closed:
             stream.end()
         elif self._timer is None:
@@ -231,6 +266,29 @@ class OpenStreams:
         """Whoever reads them has signed out. At other nodes the middleware looks again."""
         for stream in list(self._streams):
             if stream.session == session:
+                stream.end()
+
+    @property
+    def readers(self) -> set[Reader]:
+        return {stream.reader for stream in self._streams if stream.reader is not None}
+
+    def end_reader(self, reader: Reader) -> None:
+        """The reader lost the right to read that conversation."""
+        for stream in list(self._streams):
+            if stream.reader == reader:
+                stream.end()
+
+    async def recheck(self) -> None:
+        """Somebody lost a right. The streams that this is about end."""
+        verdicts: dict[str, bool] = {}  # by sign-in: many streams have the same
+        for stream in list(self._streams):
+            if stream.still_in is None:
+                continue
+            found = verdicts.get(stream.session) if stream.session is not None else None
+            verdict = await stream.still_in() if found is None else found
+            if stream.session is not None:
+                verdicts[stream.session] = verdict
+            if not verdict:
                 stream.end()
 
     def close(self) -> None:
@@ -260,10 +318,12 @@ class EventStream(Response):
         streams: OpenStreams,
         headers: Mapping[str, str] | None = None,
         *,
+        reader: Reader | None,
         farewell: Callable[[], bytes] = lambda: FAREWELL,
     ) -> None:
-        """`farewell` is what a server that stops says last: an error that a client of its protocol tries
-        again after. A plain end would look like the end of the answer."""
+        """`reader` is None for what is told of no conversation. `farewell` is what a server that stops says
+        last: an error that a client of its protocol tries again after. A plain end would look like the end of
+        the answer."""
         super().__init__(headers={**_HEADERS, **(headers or {})})
         del self.headers["content-length"]
         self._chunks = chunks
@@ -276,13 +336,15 @@ class EventStream(Response):
         self._closing = False
         self._ending = False  # its last message is on its way
         self._farewell = farewell
+        self.reader = reader
         self.session: str | None = None  # the sign-in that it was opened with
+        self.still_in: Callable[[], Awaitable[bool]] | None = None  # whether its reader may still read it
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._time = asyncio.get_running_loop().time
         self._send = send
         self._connection = connection_of(scope)
-        self.session = session_in(scope)
+        self.session, self.still_in = session_in(scope), still_in(scope)
         async with aclosing(self._chunks):
             first = await anext(self._chunks, b"")  # who gets the headers is listened to already
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})

@@ -271,13 +271,13 @@ class SocketListener:
             stranger.hang_up()
         self._refused += len(strangers)
         if strangers:
-            self._log("too many connections over which nobody had signed in")
+            self._log("too many unauthenticated connections")
 
     def _log(self, what: str) -> None:
         """At most a line a minute, however many come."""
         if time.monotonic() - self._logged >= _QUIET:
             self._logged = time.monotonic()
-            log.warning("%s (%d hung up on)", what, self._refused)
+            log.warning("%s (%d disconnected)", what, self._refused)
             self._refused = 0
 
 

@@ -15,11 +15,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from dragoman.errors import DragomanError
 from dragoman.sentences import sentence
 from dragoman.server.auth import SIGN_IN_FIRST, Auth
-from dragoman.server.connections import SESSION, recognise
-from dragoman.server.problems import problem, problem_of
+from dragoman.server.connections import ADMIN, SESSION, STILL_IN, recognise
+from dragoman.server.problems import SHARED, problem, problem_of
 from dragoman.server.protocols.openai.api_errors import error_response, response_to
 from dragoman.server.proxies import Proxies, put_below
 from dragoman.server.routes.monitoring import PATHS
+from dragoman.server.routes.oidc import LOGOUT
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 JSON_LIMIT = 2_000_000
@@ -29,6 +30,7 @@ _MCP = "/mcp"  # of `dragoman mcp serve`: its own limit, of 4 MiB, is within
 _OWN_PAGE = "/api/setup"  # what is set up is decided in our own page, whoever has a key
 _SLOWEST = 30.0  # seconds between two pieces of a body
 _SIGN_IN = "/api/login"
+_STRANGERS = frozenset({_SIGN_IN, LOGOUT})  # the bodies that are read of who has not signed in
 _SIGN_IN_LIMIT = 10_000  # bytes
 _SIGN_IN_TIME = 10.0  # seconds until a stranger's body is there, whole
 _LOOK_AGAIN = 15.0  # seconds after which it is looked again whether who reads a live stream may
@@ -88,13 +90,16 @@ class Middleware:
             scope["headers"] = [one for one in scope["headers"] if one[0] != b"cookie"]
         if self._auth is not None:
             try:
-                scope[_PERSON] = await self._auth.person(HTTPConnection(scope))
+                found = await self._auth.signed_in(HTTPConnection(scope))
+                scope[_PERSON] = found.person if found is not None else None
+                scope[ADMIN] = found is not None and found.is_admin
             except DragomanError as error:  # the store is out of reach
                 if _private(path):
                     answer_to = response_to if _is_openai(path) else problem_of
                     return await answer_to(error)(scope, receive, send)
             if scope.get(_PERSON) is not None:
                 scope[SESSION] = self._auth.session(HTTPConnection(scope))
+                scope[STILL_IN] = lambda: self._is_still_in(scope)
                 recognise(scope)
             elif _private(path):
                 return await refuse(401, SIGN_IN_FIRST)(scope, receive, send)
@@ -127,7 +132,7 @@ class Middleware:
             if hostname(name) not in self._hosts:
                 return 421, f"this server is not {name!r}: use the address it printed when it started"
         if not headers.get("content-length", "0").isdecimal():
-            return 400, "the length of the body is no number"
+            return 400, "the length of the body is not a number"
         if not path.startswith("/api") and not _is_openai(path):
             return None
         origin = headers.get("origin")
@@ -137,17 +142,17 @@ class Middleware:
                 return 403, f"pages of another origin may not use this server ({hint})"
             if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
                 return 403, "other pages may not use this server"
-        has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
-        if scope["method"] in _CHANGES and has_body and not _fits(path, headers):
+        body = has_body(scope)
+        if scope["method"] in _CHANGES and body and not _fits(path, headers):
             return 415, "the body has to be JSON, with content-type application/json"
-        if has_body and headers.get("content-encoding", "identity").lower() != "identity":
+        if body and headers.get("content-encoding", "identity").lower() != "identity":
             return 415, "the body is compressed, which nothing here unpacks: send it without content-encoding"
         return None
 
     def _limit(self, path: str) -> int:
         if path == "/api/files":
             return self._upload_limit
-        if path == _SIGN_IN:
+        if path in _STRANGERS:
             return _SIGN_IN_LIMIT
         if _is_openai(path):  # files come in it, as base64
             return JSON_LIMIT + self._upload_limit * 4 // 3
@@ -159,6 +164,11 @@ def person_in(scope: Scope) -> str | None:
     """Who the middleware found the request to be from."""
     person: str | None = scope.get(_PERSON)
     return person
+
+
+def has_body(scope: Scope) -> bool:
+    headers = Headers(scope=scope)
+    return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
 
 
 def hostname(host: str) -> str | None:
@@ -182,7 +192,8 @@ def _is_ours(origin: str, scheme: str, host: str) -> bool:
 
 
 def _private(path: str) -> bool:
-    return _is_openai(path) or (path.startswith("/api") and path not in (_SIGN_IN, "/api/openapi.json"))
+    public = path in (_SIGN_IN, "/api/openapi.json") or path.startswith(SHARED)
+    return _is_openai(path) or (path.startswith("/api") and not public)
 
 
 def _is_openai(path: str) -> bool:
@@ -206,7 +217,7 @@ def _fits(path: str, headers: Headers) -> bool:
 def _bounded(receive: Receive, limit: int, path: str) -> Receive:
     seen, more = 0, True
     clock = asyncio.get_running_loop().time
-    until = clock() + _SIGN_IN_TIME if path == _SIGN_IN else math.inf
+    until = clock() + _SIGN_IN_TIME if path in _STRANGERS else math.inf
 
     async def bounded() -> Message:
         nonlocal seen, more

@@ -12,6 +12,7 @@ from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, R
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
+from dragoman.server.audit import audit
 from dragoman.server.auth import Auth
 
 BUILT = Path(__file__).with_name("page")
@@ -76,7 +77,7 @@ _PREVIEW = {
 }
 
 _USED = (
-    "This link is not valid any more: each is for one browser. `dragoman link` prints another, "
+    "This link is no longer valid: each is for one browser. `dragoman link` prints another, "
     "and so does the server when you press Enter where it runs."
 )
 _NOT_BUILT = "The page is not built here: run `make page`, or install a wheel. The API is at /api."
@@ -149,6 +150,9 @@ async def _sign_in_by_link(request: Request, auth: Auth, token: str) -> Response
     response = RedirectResponse(request.url.path, 303, headers={"cache-control": "no-store"})
     if person is not None:
         await auth.set_cookie(response, person, request)
+        address = request.client.host if request.client is not None else ""
+        store = request.app.state.context.runtime.store
+        await audit(store, "sign_in.done", person=person, address=address, object="link")
     return response
 
 

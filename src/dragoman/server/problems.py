@@ -19,6 +19,7 @@ from dragoman.errors import (
     BadRequest,
     ConfigError,
     DragomanError,
+    Forbidden,
     NotFound,
     RevertConflict,
     StoreUnavailable,
@@ -32,6 +33,7 @@ from dragoman.redaction import redact_text
 from dragoman.sentences import Sentence, said_of, sentence
 
 log = logging.getLogger("dragoman.server")
+SHARED = "/api/shared/"  # where links lead, with their tokens
 _PATH = re.compile(r"(?<![\w/:.])(?:/[\w.@+-]+){2,}/?|[A-Za-z]:\\[^\s'\"]+")
 # Seconds until a store that was busy, or one that has to be mended, is tried again.
 _SOON, _LATER = 1, 30
@@ -45,6 +47,12 @@ def problem(
     return JSONResponse(
         {**body, **more}, status, media_type="application/problem+json", headers=headers or {}
     )
+
+
+def path_for_logs(request: Request) -> str:
+    """Without the token of a link: who reads a log is not to read what it leads to."""
+    before, shared, _ = request.url.path.partition(SHARED)
+    return f"{before}{shared}…" if shared else before
 
 
 def install(app: FastAPI) -> None:
@@ -65,6 +73,8 @@ def problem_of(error: DragomanError) -> JSONResponse:
     match error:
         case NotFound():
             return problem(404, detail)
+        case Forbidden():
+            return problem(403, detail)
         case RevertConflict(conflicts=conflicts):
             listed = [{"path": path, "why": why} for path, why in conflicts]
             return problem(409, detail, conflicts=listed)
@@ -87,7 +97,7 @@ def problem_of(error: DragomanError) -> JSONResponse:
 def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, DragomanError)
     if isinstance(error, StoreUnavailable | Unreadable):
-        log.warning("%s %s: %s", request.method, request.url.path, error)
+        log.warning("%s %s: %s", request.method, path_for_logs(request), error)
     return problem_of(error)
 
 
@@ -132,7 +142,7 @@ def _left(request: Request, error: Exception) -> Response:
 def _unexpected(request: Request, error: Exception) -> Response:
     """The reason goes into the server's log, under a number that the client is given."""
     number = new_id("err")
-    log.error("%s: %s %s", number, request.method, request.url.path, exc_info=error)
+    log.error("%s: %s %s", number, request.method, path_for_logs(request), exc_info=error)
     return problem(500, sentence("request.failed", number=number))
 
 

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import count
 from typing import TypeVar
 
+from dragoman.conversation.sharing import Right
 from dragoman.errors import NotFound, StoreUnavailable, Unreadable
 from dragoman.messages import events as e
 from dragoman.messages.events import EVENT, Event
 from dragoman.messages.message import Message
 from dragoman.messages.questions import Question
 from dragoman.runtime import Runtime
-from dragoman.server.event_stream import LIST_RESET, OpenStreams, Subject
+from dragoman.server.event_stream import LIST_RESET, OpenStreams, Reader, Subject
 from dragoman.server.feeds import ConversationFeed, Feed, Pace, is_named
+from dragoman.server.presence import EVERY, Presence
 from dragoman.server.snapshots import (
     QUEUE,
     QUEUED,
@@ -30,7 +32,7 @@ from dragoman.server.snapshots import (
     summaries,
 )
 from dragoman.store.codecs import QUESTION
-from dragoman.store.store import TurnRow
+from dragoman.store.store import ListChange, TurnRow
 from dragoman.turn.live.event_log import SET_ASIDE, owner_of
 from dragoman.turn.live.log import TurnLog
 
@@ -43,12 +45,15 @@ _DELETED = 1000  # deleted conversations
 class Lists:
     """One feed for each person who looks at theirs. A line is published when it is not what it was there."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, hear: Callable[[], Awaitable[None]]) -> None:
         self._runtime = runtime
+        self._hear = hear  # what others have changed so far
         self._feeds: dict[str, Feed] = {}  # by person
         self._lines: dict[str, dict[str, int]] = {}  # by person and conversation: a hash of what was told
-        self._changed: dict[str, str | None] = {}  # conversations, and whose they are, if that is known
-        self._deleted: dict[str, None] = {}  # not long ago: that is told once, and nothing after it
+        self._changed: dict[
+            str, set[str]
+        ] = {}  # conversations, and who may have had them, as far as is known
+        self._deleted: dict[tuple[str, str], None] = {}  # lines that went not long ago: that is told once
         self._publishing: asyncio.Task[None] | None = None
         self._opening = asyncio.Lock()
 
@@ -56,43 +61,46 @@ class Lists:
         """Everything that changes from here on is published in it."""
         async with self._opening:
             if not self._feeds:
-                await self._runtime.store.list_changes()  # so far nobody had to know
+                await self._hear()  # so far nobody had to know
             feed = self._feeds.setdefault(person, Feed())
         feed.unread_since = time.monotonic()  # whoever asked for it is about to read it
         return feed
 
-    def changed(self, conversation: str, owner: str | None = None) -> None:
+    def changed(self, conversation: str, readers: Iterable[str] = ()) -> None:
         """Its line is not what it was, or is gone. Published soon, once for all that happens until then."""
         if self._feeds:
-            self._changed[conversation] = owner or self._changed.get(conversation)
+            self._changed.setdefault(conversation, set()).update(readers)
             self._publish_soon()
 
-    def deleted(self, conversation: str, owner: str) -> None:
-        """Told once, whoever is first to say so: who deletes it here, or the look at what others do."""
-        if conversation in self._deleted:
+    def gone(self, conversation: str, reader: str) -> None:
+        """It was deleted, or is not shared with them any more. Told once, whoever is first to say so."""
+        if (line := (conversation, reader)) in self._deleted:
             return
-        self._deleted[conversation] = None
+        self._deleted[line] = None
         while len(self._deleted) > _DELETED:
             self._deleted.pop(next(iter(self._deleted)))
-        self._lines.get(owner, {}).pop(conversation, None)
-        if (feed := self._feeds.get(owner)) is not None:
+        self._lines.get(reader, {}).pop(conversation, None)
+        if (feed := self._feeds.get(reader)) is not None:
             publish_typed(feed, "conversation.deleted", f'{{"id":"{conversation}"}}')
 
-    async def watch_others(self) -> None:
+    def take(self, changes: Sequence[ListChange] | None) -> None:
         """Publish what other processes have changed, and what could not be read when it was to be."""
         for person in drop_unread(self._feeds):
             self._lines.pop(person, None)
         if not self._feeds:
             return
-        changes = await self._runtime.store.list_changes()
         if changes is None:
             for feed in self._feeds.values():
                 feed.publish("list.reset", LIST_RESET)
-        for id, owner in changes or ():
-            if owner in self._feeds:
-                self.changed(id, owner)
+        for id, reader in changes or ():
+            if reader in self._feeds:
+                self.changed(id, (reader,))
         if self._changed:
             self._publish_soon()
+
+    @property
+    def is_read(self) -> bool:
+        return bool(self._feeds)
 
     @property
     def unsettled(self) -> bool:
@@ -111,34 +119,39 @@ class Lists:
     async def _publish_changes(self) -> None:
         while self._changed:
             id = next(iter(self._changed))
-            owner = self._changed.pop(id)
+            readers = self._changed.pop(id)
             try:
-                await self._publish_line(id, owner)
+                await self._publish_line(id, readers)
             except StoreUnavailable:
-                self._changed.setdefault(id, owner)
+                self._changed.setdefault(id, set()).update(readers)
                 return  # it is tried again with the next look at what others do
 
-    async def _publish_line(self, id: str, owner: str | None) -> None:
-        was_deleted = id in self._deleted
+    async def _publish_line(self, id: str, readers: set[str]) -> None:
+        """To everybody who has it in a list here; that it is gone, to who may not read it any more."""
+        before = set(self._deleted)
+        store = self._runtime.store
         try:
-            info = await self._runtime.store.conversation(id)
-            (line,) = await summaries(self._runtime, [info])
+            info = await store.conversation(id)
+            members = {member.user for member in await store.members(id)}
         except Unreadable:
             return
         except NotFound:
-            if owner is not None:
-                self.deleted(id, owner)
+            for reader in readers:
+                self.gone(id, reader)
             return
-        if id in self._deleted and not was_deleted:
-            return  # since it was read
-        self._deleted.pop(id, None)  # somebody has begun it anew under its old name
-        if (feed := self._feeds.get(info.owner)) is None:
-            return
-        text = SUMMARY.dump(line)
-        lines = self._lines.setdefault(info.owner, {})
-        if lines.get(id) != hash(text):  # what was changed here is heard of once more
-            lines[id] = hash(text)
-            publish_typed(feed, "conversation.changed", text)
+        for reader in self._feeds.keys() & (readers | members | {info.owner}):
+            found = await summaries(self._runtime, [info], reader)
+            if not found:
+                self.gone(id, reader)
+                continue
+            if (id, reader) in self._deleted and (id, reader) not in before:
+                continue  # since it was read
+            self._deleted.pop((id, reader), None)  # it is there again
+            text, lines = SUMMARY.dump(found[0]), self._lines.setdefault(reader, {})
+            if lines.get(id) != hash(text):  # what was changed here is heard of once more
+                lines[id] = hash(text)
+                if (feed := self._feeds.get(reader)) is not None:
+                    publish_typed(feed, "conversation.changed", text)
 
 
 def publish_typed(feed: Feed, type: str, data: str) -> None:
@@ -169,11 +182,12 @@ class Publisher:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self.trees = Trees(runtime, self._follow_shown)
-        self.streams = OpenStreams()
+        self.streams = OpenStreams(self._begin_watch)
         self.pace = Pace()
         self._conversations: dict[str, ConversationFeed] = {}
         self._opening = asyncio.Lock()
-        self._lists = Lists(runtime)
+        self._lists = Lists(runtime, self._hear)
+        self.presence = Presence(runtime.store, self.streams, runtime.services.clock, self._publish_presence)
         self._revisions: dict[str, int] = {}
         self._queue_marks: dict[str, str | None] = {}
         self._moved: set[str] = set()  # where a turn ended here since others were last looked at
@@ -189,12 +203,43 @@ class Publisher:
         self._reading: dict[int, tuple[str, dict[str, FollowedTurn]]] = {}  # conversations, at this moment
         self._numbers = count()
         self._stirred = asyncio.Event()  # another process has written something
+        self._written = asyncio.Event()  # the same, for the look at who may still read
+        self._access = -1  # the revision that the open streams were last looked at with
+        self._rechecks = False
         runtime.bus.watchers.append(self._listen)
         runtime.bus.elsewhere.append(self._begin_elsewhere)
         runtime.bus.elsewhere.append(self._expect)
         runtime.bus.writes.append(self._stirred.set)
+        runtime.bus.writes.append(self._note_write)
         for live in runtime.bus.turns():  # adopted when the store was opened
             self._listen(live.log)
+
+    # ── who may read it ───────────────────────────────────────────────────────────────────────────
+
+    async def recheck(self) -> None:
+        """End the streams of whoever lost the right to read them: here at once, at other nodes when they hear
+        of the write."""
+        await self.streams.recheck()
+
+    def _note_write(self) -> None:
+        self._written.set()
+        if self.streams and not self._rechecks:
+            self._rechecks = True
+            self._background.repeat("looking who may still read", self._look_at_access, every=_PAUSE)
+
+    async def _look_at_access(self) -> None:
+        await self._written.wait()
+        self._written.clear()
+        if not self.streams:
+            return
+        try:
+            revision = await self._runtime.store.access_revision()
+            if revision != self._access:
+                await self.streams.recheck()
+                self._access = revision
+        except StoreUnavailable:
+            self._written.set()
+            raise
 
     # ── what can be read ──────────────────────────────────────────────────────────────────────────
 
@@ -256,15 +301,28 @@ class Publisher:
         if not self._watches:
             self._watches = True
             self._background.repeat("the watch for other processes", self._watch, every=_PAUSE)
+            self._background.repeat("presence", self.presence.look, every=EVERY)
 
     # ── what is published ─────────────────────────────────────────────────────────────────────────
 
-    def changed(self, conversation: str) -> None:
-        """Its line of the list is not what it was."""
-        self._lists.changed(conversation)
+    def changed(self, conversation: str, readers: Iterable[str] = ()) -> None:
+        """Its line of the list is not what it was, or is gone from the lists of these."""
+        self._lists.changed(conversation, readers)
 
-    def deleted(self, conversation: str, owner: str) -> None:
-        self._lists.deleted(conversation, owner)
+    async def removed(self, conversation: str, person: str) -> None:
+        """It is not shared with them any more: their streams of it end, and its line goes."""
+        for id in await self._runtime.store.within(conversation):
+            self.streams.end_reader(Reader(person, id))
+            self._lists.changed(id, (person,))
+
+    async def shared(self, conversation: str, person: str) -> None:
+        """It is shared with them now, or their role is another."""
+        for id in await self._runtime.store.within(conversation):
+            self._lists.changed(id, (person,))
+
+    def deleted(self, conversation: str, readers: Iterable[str]) -> None:
+        for reader in readers:
+            self._lists.gone(conversation, reader)
         self.trees.forget(conversation)
         if (feed := self._conversations.pop(conversation, None)) is not None:
             feed.close()
@@ -276,6 +334,10 @@ class Publisher:
         self._queues.add(conversation)
         self._changed_queues.add(conversation)
         self._publish_queues_soon()
+
+    def _publish_presence(self, conversation: str, data: str) -> None:
+        if (feed := self._conversations.get(conversation)) is not None:
+            publish_typed(feed, "presence", data)
 
     def _publish_queues_soon(self) -> None:
         if self._publishing_queues is None or self._publishing_queues.done():
@@ -370,9 +432,35 @@ class Publisher:
                 await self._stirred.wait()
         self._stirred.clear()
         self._unsettled = True  # unless we come to the end of this
-        await self._lists.watch_others()
+        await self._hear()
         await self._watch_others()
         self._unsettled = self._lists.unsettled or not self._is_settled()
+
+    async def _hear(self) -> None:
+        """What other processes have changed: lines of lists are published, and streams end whose readers may
+        not read them any more."""
+        new, self.streams.new_readers = self.streams.new_readers, set()
+        readers = self.streams.readers
+        if not readers and not self._lists.is_read:
+            await self._runtime.store.list_changes()  # from here on it is known
+            return
+        changes = await self._runtime.store.list_changes()
+        self._lists.take(changes)
+        told = None if changes is None else {(reader, id) for id, reader in changes}
+        for reader in readers:
+            if told is None or reader in new or (reader.person, reader.conversation) in told:
+                await self._end_if_removed(reader)
+
+    async def _end_if_removed(self, reader: Reader) -> None:
+        try:
+            right = await self._runtime.store.right_of(reader.conversation, reader.person)
+        except NotFound:
+            right = Right.NONE
+        except StoreUnavailable:
+            self.streams.new_readers.add(reader)  # it is looked again
+            return
+        if right is Right.NONE:
+            self.streams.end_reader(reader)
 
     def _is_settled(self) -> bool:
         """Whether nothing can change in a conversation that is read here without our being told."""

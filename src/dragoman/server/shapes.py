@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import JsonValue, WithJsonSchema
 
+from dragoman.conversation.sharing import Share
 from dragoman.dialects.dialect import NAMES, NATIVE
 from dragoman.evaluation.expected import Answered, Met
 from dragoman.evaluation.report import CaseRun, Report
@@ -18,6 +19,7 @@ from dragoman.messages.questions import MODES, Action, Mode, Question, Rule
 from dragoman.messages.usage import Spending, Usage
 from dragoman.providers.facts import Price
 from dragoman.sentences import SaidFields, Spoken
+from dragoman.store.store import AuditEntry
 from dragoman.tools.authorize import REVIEWS
 from dragoman.turn.settings import AUTO
 from dragoman.turn.trace import Totals, TurnTrace
@@ -89,6 +91,77 @@ class ConversationSummary:
     pinned: bool = False
     archived: bool = False
     tags: list[str] = field(default_factory=list)
+    owner: str = ""
+    role: str | None = None  # of who reads it: reads, answers, takes_part or owns; None in a snapshot
+
+
+@dataclass(slots=True)
+class MemberView:
+    user: str
+    role: str  # reads, answers, takes_part or owns
+    added_by: str = ""
+    added: float = 0.0
+
+
+@dataclass(slots=True)
+class MemberList:
+    items: list[MemberView]
+
+
+@dataclass(slots=True)
+class PresentUser:
+    user: str
+    typing: bool = False
+
+
+@dataclass(slots=True)
+class PresenceView:
+    """Who has the conversation open now: its owner and members, never readers of a link."""
+
+    conversation: str
+    users: list[PresentUser]
+
+
+@dataclass(slots=True)
+class ShareView:
+    """An invitation or a link. `upto` is the last message that a link shows."""
+
+    id: str
+    kind: Literal["invitation", "link"]
+    role: str
+    created_by: str
+    created: float
+    expires: float | None
+    upto: str | None
+    frozen: bool
+    omits: list[str]
+
+    @classmethod
+    def of(cls, one: Share) -> ShareView:
+        return cls(
+            one.id,
+            one.kind,
+            one.role,
+            one.created_by,
+            one.created,
+            one.expires,
+            one.upto,
+            one.frozen is not None,
+            [*one.omits],
+        )
+
+
+@dataclass(slots=True)
+class ShareList:
+    items: list[ShareView]
+
+
+@dataclass(slots=True)
+class NewShareView:
+    """The token is shown this once."""
+
+    share: ShareView
+    token: str
 
 
 @dataclass(slots=True)
@@ -434,6 +507,23 @@ class Me:
     workspaces: list[str]  # others that a conversation may work in
     signed_in: bool
     needs_password: bool
+
+
+@dataclass(slots=True)
+class AuditLog:
+    items: list[AuditEntry]
+
+
+@dataclass(slots=True)
+class WaysToSignIn:
+    """What users can sign in with, besides a password, a key and a link."""
+
+    provider: str | None  # its name: `GET oidc/login` leads there
+
+
+@dataclass(slots=True)
+class SignedOut:
+    url: str  # where the provider ends its own session
 
 
 @dataclass(slots=True)

@@ -12,9 +12,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from pydantic import ValidationError
+from pydantic_core import from_json, to_json
 
+from dragoman.conversation.sharing import Right
 from dragoman.conversation.tree import Conversation
-from dragoman.errors import StoreUnavailable
+from dragoman.errors import NotFound, StoreUnavailable
 from dragoman.messages.codec import Codec, replace_fast
 from dragoman.messages.events import (
     CallAnswered,
@@ -56,14 +58,23 @@ _TRIES = 3  # to read what is stored as late as what was heard
 
 
 def summary(
-    conversation: Conversation, busy: Busy, snippet: str | None = None, found: str | None = None
+    conversation: Conversation,
+    busy: Busy,
+    snippet: str | None = None,
+    found: str | None = None,
+    *,
+    right: Right | None = None,
 ) -> ConversationSummary:
+    """Of a user who may do this much there. Private texts are the owner's."""
+    settings = {**conversation.settings}
+    if right not in (None, Right.OWN):
+        settings.pop("private", None)
     origin = Origin(conversation.parent, conversation.call) if conversation.parent is not None else None
     return ConversationSummary(
         conversation.id,
         conversation.title,
         conversation.leaf,
-        conversation.settings,
+        settings,
         conversation.usage,
         conversation.created,
         conversation.updated,
@@ -75,12 +86,38 @@ def summary(
         conversation.pinned,
         conversation.archived,
         list(conversation.tags),
+        conversation.owner,
+        right.role if right is not None else None,
     )
 
 
-async def summaries(runtime: Runtime, conversations: Sequence[Conversation]) -> list[ConversationSummary]:
+async def right_in(runtime: Runtime, conversation: Conversation, person: str) -> Right:
+    if conversation.owner == person:
+        return Right.OWN  # it was read a moment ago
+    try:
+        return await runtime.store.right_of(conversation.id, person)
+    except NotFound:
+        return Right.NONE
+
+
+async def summaries(
+    runtime: Runtime, conversations: Sequence[Conversation], person: str
+) -> list[ConversationSummary]:
+    """As this user may see them. Who was removed a moment ago sees nothing."""
     busy = await runtime.store.busy([one.id for one in conversations])
-    return [summary(one, busy.get(one.id, Busy())) for one in conversations]
+    rights = [await right_in(runtime, one, person) for one in conversations]
+    return [
+        summary(one, busy.get(one.id, Busy()), right=right)
+        for one, right in zip(conversations, rights, strict=True)
+        if right is not Right.NONE
+    ]
+
+
+def without_private(snapshot: bytes) -> bytes:
+    """A snapshot for a member: private texts are the owner's."""
+    tree = from_json(snapshot)
+    tree["conversation"]["settings"].pop("private", None)
+    return to_json(tree)
 
 
 async def state_of(runtime: Runtime, row: TurnRow) -> str:

@@ -21,10 +21,10 @@ class Busy:
 
 
 class ListChange(NamedTuple):
-    """A line of somebody's list of conversations that is new, not what it was, or gone."""
+    """A line of a user's list of conversations that is new, not what it was, or gone."""
 
     conversation: str
-    owner: str
+    reader: str
 
 
 @dataclass(slots=True, frozen=True)
@@ -58,8 +58,10 @@ class ConversationStore(Protocol):
         pinned: bool | None = None,
         archived: bool | None = None,
         tag: str | None = None,
+        shared: bool = False,
     ) -> list[Conversation]:
-        """One page, the most recently used first. `before`: `updated` and `id` of the last one seen.
+        """One page, the most recently used first. `before`: `updated` and `id` of the last one seen. With
+        `shared`, also those that others share with the user.
 
         One that cannot be read is listed too: its title says so, and its settings are empty.
         """
@@ -77,8 +79,8 @@ class ConversationStore(Protocol):
         """What anybody, also another process, has changed in lists since this was last asked: each line at
         least once. The first time nothing need be told. None where some of it is not known any more."""
 
-    async def tags(self, user: str | None = None) -> list[str]:
-        """Every tag that is in use, by name."""
+    async def tags(self, user: str | None = None, *, shared: bool = False) -> list[str]:
+        """Every tag that is in use, by name. With `shared`, also where others share with the user."""
 
     async def label_conversation(
         self,
@@ -144,10 +146,16 @@ class MessageStore(Protocol):
         """A call, its conversation, and its result where that waits for a person. May be Unreadable."""
 
     async def search(
-        self, query: str, *, user: str | None = None, limit: int = 20, distinct: bool = False
+        self,
+        query: str,
+        *,
+        user: str | None = None,
+        limit: int = 20,
+        distinct: bool = False,
+        shared: bool = False,
     ) -> list[Found]:
         """Where all these words are found, as parts of words too: titles first, then the newest messages.
 
-        A query is text: it has no operators, and no character in it means anything but itself.
-        With `distinct`, of each conversation only the first.
+        A query is text: it has no operators, and no character in it means anything but itself. With
+        `distinct`, of each conversation only the first; with `shared`, also where others share with the user.
         """

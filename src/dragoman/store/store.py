@@ -6,13 +6,16 @@ the newer can write. What it has returned from is on disk. `tests/store/conforma
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterable, AsyncIterator, Collection
+from dataclasses import dataclass, field
 from typing import Protocol
+
+from pydantic import JsonValue
 
 from dragoman.messages.message import ProviderFile
 from dragoman.messages.usage import Spending
 from dragoman.store.conversations import Busy, ConversationStore, Found, ListChange, MessageStore
+from dragoman.store.members import SharingStore
 from dragoman.store.turns import (
     Change,
     EventStore,
@@ -45,13 +48,55 @@ class Person:
 
     name: str
     created: float
+    account: str | None = None  # issuer and subject, of who signs in at a provider
+
+
+@dataclass(slots=True, frozen=True)
+class Identity:
+    """The user of an account at an OpenID Connect provider. `epoch` is part of what their sign-ins are signed
+    with."""
+
+    person: str
+    epoch: str
+    new: bool = False  # signed in for the first time
+
+
+@dataclass(slots=True, frozen=True)
+class AuditEntry:
+    """A line of the audit log: when and from where a user did what to which object."""
+
+    at: float
+    action: str  # a noun and a verb, such as `sign_in.failed`
+    person: str = ""
+    address: str = ""
+    object: str = ""
+    details: dict[str, JsonValue] = field(default_factory=dict)
+    seq: int = 0  # given by the store
 
 
 class PeopleStore(Protocol):
     """People who may use a server, and what belongs to one of them."""
 
-    async def add_person(self, name: str, key: str, created: float) -> None:
-        """`key` is a hash: the key itself is nowhere."""
+    async def add_person(self, name: str, key: str, created: float, *, restore: bool = False) -> None:
+        """`key` is a hash: the key itself is nowhere. BadRequest where the name is taken, or was a removed
+        user's: with `restore`, what is kept under that name is the new user's."""
+
+    async def identify(
+        self, issuer: str, subject: str, *, name: str, key: str, epoch: str, created: float
+    ) -> Identity | None:
+        """The user of an account, added at the first sign-in under `name`, or under one with a number where
+        that is or was another user's. None where the user was removed."""
+
+    async def set_teams(self, person: str, teams: Collection[str]) -> None:
+        """The teams of a user by the groups that their provider names, in place of those it named before."""
+
+    async def members_of(self, team: str) -> set[str]:
+        """Users for whom the provider named a group like this at their last sign-in."""
+
+    async def epoch_of_identity(self, person: str) -> str | None: ...
+
+    async def end_sessions_of_identity(self, issuer: str, subject: str, epoch: str) -> str | None:
+        """Void all sign-ins of an account. Returns its user, None where the account is unknown."""
 
     async def person_with_key(self, key: str) -> str | None: ...
 
@@ -61,11 +106,34 @@ class PeopleStore(Protocol):
     async def end_session(self, id: str, expires: float, now: float) -> None:
         """A sign-in is void from now on, at every node. It is remembered until its cookie expires."""
 
-    async def is_session_ended(self, id: str) -> bool: ...
+    async def use_once(self, id: str, expires: float, now: float) -> bool:
+        """True for the first who comes with this, at any node, and for nobody after that until it expires."""
+
+    async def is_session_ended(self, id: str, other: str = "") -> bool:
+        """Whether one of the two is void."""
+
+    async def access_revision(self) -> int:
+        """Another number each time somebody lost a right, at any node."""
 
     async def people(self) -> list[Person]: ...
 
-    async def remove_person(self, name: str) -> None: ...
+    async def remove_person(self, name: str) -> None:
+        """From now on they can do nothing: no turn of theirs begins, and none that runs may call a tool."""
+
+    async def turns_of_person(self, name: str) -> list[str]:
+        """Their turns that are queued, run or wait: the queued ones first."""
+
+    async def is_removed(self, name: str) -> bool: ...
+
+    async def add_audit(self, entry: AuditEntry) -> None: ...
+
+    async def audit(
+        self, since: float = 0.0, *, before: int | None = None, limit: int = 1000
+    ) -> list[AuditEntry]:
+        """The audit log from then on, newest first, up to the entry before this number."""
+
+    async def forget_audit(self, before: float) -> int:
+        """Delete what is older. Returns how much that was."""
 
     async def prompts(self, user: str) -> dict[str, str]:
         """A person's own texts, by name."""
@@ -112,12 +180,14 @@ class ProviderFileStore(Protocol):
 
 __all__ = [
     "AttachmentStore",
+    "AuditEntry",
     "Busy",
     "Change",
     "ConversationStore",
     "EventStore",
     "Found",
     "GrantStore",
+    "Identity",
     "ListChange",
     "Mention",
     "MessageStore",
@@ -130,6 +200,7 @@ __all__ = [
     "Rating",
     "SendKey",
     "SentBefore",
+    "SharingStore",
     "Signal",
     "SignalKind",
     "SignalStore",
@@ -192,7 +263,8 @@ class AttachmentStore(Protocol):
         """Messages that contain it keep its bytes."""
 
     async def mentions(self, blob: str, user: str) -> list[Mention]:
-        """Every row of a person's conversations that mentions it, and whether they uploaded it."""
+        """Every row of conversations that this person may read that mentions it, and whether they uploaded
+        it."""
 
     async def blob(self, key: str) -> bytes:
         """NotFound where there are none; Unreadable where they are not those that were put there."""
@@ -208,6 +280,7 @@ class AttachmentStore(Protocol):
 class Store(
     ConversationStore,
     MessageStore,
+    SharingStore,
     TurnStore,
     QueueStore,
     EventStore,

@@ -54,10 +54,14 @@ class _Whole:
 _WHOLE: Codec[_Whole] = Codec(_Whole)
 
 
-async def export_conversation(store: Store, conversation: str) -> dict[str, JsonValue]:
+async def export_conversation(
+    store: Store, conversation: str, *, private: bool = True
+) -> dict[str, JsonValue]:
     """Everything there is: every branch, every call with its result, the conversations of tasks, attachments
     and long outputs."""
     outermost, *tasks = [await _stored(store, id) for id in reversed(await store.within(conversation))]
+    for one in (outermost, *tasks) if not private else ():
+        one.conversation.settings.pop("private", None)
     blobs: dict[str, JsonValue] = {}
     named = {
         key

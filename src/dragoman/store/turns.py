@@ -66,15 +66,20 @@ class QuestionStore(Protocol):
         user: str | None = None,
         after: str | None = None,
         limit: int = 2**31,
+        shared: bool = False,
     ) -> list[Question]:
-        """The open ones, oldest first; `after` one of them, at most `limit`."""
+        """The open ones, oldest first; `after` one of them, at most `limit`. With `shared`, also those in
+        conversations of others that this user may answer."""
 
     async def questions_of(self, turn: str) -> list[Question]:
         """The open and the settled ones, oldest first."""
 
-    async def answer(self, question: str, answer: Answer, grants: Sequence[Grant] = ()) -> Question:
+    async def answer(
+        self, question: str, answer: Answer, grants: Sequence[Grant] = (), *, by: str | None = None
+    ) -> Question:
         """Settle a question, once, with what it grants, and post the answer to its turn. AlreadyAnswered also
-        where somebody has cancelled the turn, which may not have heard of that yet."""
+        where somebody has cancelled the turn, which may not have heard of that yet; Forbidden where `by` may
+        not answer at this moment."""
 
 
 class SignalStore(Protocol):
@@ -102,8 +107,8 @@ class GrantStore(Protocol):
     """Rules that people gave, most of them by an answer."""
 
     async def grants(self, conversation: str | None = None, *, user: str | None = None) -> list[Grant]:
-        """Those that hold in a conversation, with what is denied in the one whose call opened it; or all of
-        a user's; or all."""
+        """Those that hold in a conversation, with what is denied in the one whose call opened it, for what
+        this user sends there: the user's own, and what its owner denies. Else all of a user's, or all."""
 
     async def add_grant(self, grant: Grant) -> None:
         """One that a person gave without being asked."""
@@ -124,6 +129,7 @@ class TurnRow:
     epoch: int
     owner: str | None
     created: float
+    sender: str | None = None  # the user who sent its message; None: who owns the conversation
 
 
 @dataclass(slots=True, frozen=True)
@@ -179,6 +185,7 @@ class Start:
     key: SendKey | None = None
     opens: Conversation | None = None
     history: Sequence[Message] = ()
+    by: str | None = None  # the user who sends it, and has to be allowed to at this moment; None: the owner
 
 
 @dataclass(slots=True, frozen=True)
@@ -199,6 +206,7 @@ class Queued:
     conversation: str
     message: Message
     fact: str = ""  # its first
+    sender: str | None = None
 
 
 @dataclass(slots=True)
@@ -241,7 +249,8 @@ class TurnStore(Protocol):
 
     async def start(self, start: Start) -> Started | None:
         """Begin a turn, or (None) put it in the queue. TurnBusy where its branch is running; SentBefore where
-        its key is taken, and KeyReused where that was for something else."""
+        its key is taken, and KeyReused where that was for something else; NotFound where `by` does not take
+        part in the conversation."""
 
     async def turn_of_key(self, user: str, key: SendKey) -> str | None:
         """The turn that was begun under it. KeyReused where that was for something else."""

@@ -7,12 +7,14 @@ from typing import Any, overload
 
 from typing_extensions import TypeVar, Unpack
 
+from dragoman.conversation.sharing import Member, Omitted, Role, Share
 from dragoman.conversation.tree import Conversation, Tree
 from dragoman.messages.message import Arguments, Message, Part
 from dragoman.messages.questions import Question
 from dragoman.sync.loop_thread import LoopThread
 from dragoman.sync.turn import SyncTurn
 from dragoman.turn.api.conversation_handle import ConversationHandle
+from dragoman.turn.api.sharing import NewShare
 from dragoman.turn.api.way_back import Reverted, WorkspaceDiff
 from dragoman.turn.output import OutputType
 from dragoman.turn.send import SendOptions
@@ -43,6 +45,7 @@ class SyncConversation:
         key: str | None = None,
         contexts: Mapping[str, str] | None = None,
         deps: object = None,
+        by: str | None = None,
         **options: Unpack[SendOptions],
     ) -> SyncTurn[T]: ...
     @overload
@@ -56,6 +59,7 @@ class SyncConversation:
         key: str | None = None,
         contexts: Mapping[str, str] | None = None,
         deps: object = None,
+        by: str | None = None,
         **options: Unpack[SendOptions],
     ) -> SyncTurn: ...
     def send(self, said: str | Sequence[Part], **options: Any) -> SyncTurn[Any]:
@@ -136,6 +140,37 @@ class SyncConversation:
 
     def info(self) -> Conversation:
         return self._loop.run(self._chat.info())
+
+    def members(self) -> list[Member]:
+        return self._loop.run(self._chat.members())
+
+    def share(self, user: str, role: Role = "reads") -> Member:
+        return self._loop.run(self._chat.share(user, role))
+
+    def unshare(self, user: str) -> None:
+        self._loop.run(self._chat.unshare(user))
+
+    def transfer(self, user: str) -> None:
+        self._loop.run(self._chat.transfer(user))
+
+    def invite(self, role: Role = "reads", *, seconds: float | None = None) -> NewShare:
+        return self._loop.run(self._chat.invite(role, seconds=seconds))
+
+    def link(
+        self,
+        *,
+        upto: str | None = None,
+        frozen: bool = False,
+        omits: Sequence[Omitted] = (),
+        seconds: float | None = None,
+    ) -> NewShare:
+        return self._loop.run(self._chat.link(upto=upto, frozen=frozen, omits=omits, seconds=seconds))
+
+    def shares(self) -> list[Share]:
+        return self._loop.run(self._chat.shares())
+
+    def revoke_share(self, share: str) -> None:
+        self._loop.run(self._chat.revoke_share(share))
 
     def questions(self) -> list[Question]:
         return self._loop.run(self._chat.questions())

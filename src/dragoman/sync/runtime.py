@@ -132,8 +132,8 @@ class SyncRuntime:
     def turn(self, id: str, output_type: OutputType[T] | None = None) -> SyncTurn[T]:
         return SyncTurn(self.runtime.turn(id, output_type), self._loop)
 
-    def answer(self, question: str, answer: Answer) -> Question:
-        return self._loop.run(self.runtime.answer(question, answer))
+    def answer(self, question: str, answer: Answer, *, by: str | None = None) -> Question:
+        return self._loop.run(self.runtime.answer(question, answer, by=by))
 
     def turns(self, *, user: str | None = None) -> list[SyncTurn]:
         return [SyncTurn(turn, self._loop) for turn in self._loop.run(self.runtime.turns(user=user))]
@@ -168,15 +168,17 @@ class SyncRuntime:
     def search(self, query: str, **page: Any) -> list[Found]:
         return self._loop.run(self.runtime.search(query, **page))
 
-    def fork(self, conversation: str, message: str, *, own_folder: bool = False) -> SyncConversation:
-        made = self._loop.run(self.runtime.fork(conversation, message, own_folder=own_folder))
+    def fork(
+        self, conversation: str, message: str, *, own_folder: bool = False, user: str | None = None
+    ) -> SyncConversation:
+        made = self._loop.run(self.runtime.fork(conversation, message, own_folder=own_folder, user=user))
         return SyncConversation(made, self._loop)
 
     def delete(self, conversation: str) -> None:
         self._loop.run(self.runtime.delete(conversation))
 
-    def export(self, conversation: str) -> dict[str, JsonValue]:
-        return self._loop.run(self.runtime.export(conversation))
+    def export(self, conversation: str, *, private: bool = True) -> dict[str, JsonValue]:
+        return self._loop.run(self.runtime.export(conversation, private=private))
 
     def export_markdown(self, conversation: str) -> str:
         return self._loop.run(self.runtime.export_markdown(conversation))

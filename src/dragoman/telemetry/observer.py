@@ -145,7 +145,7 @@ class _TurnObserver:
         for fact in log.loaded:
             self._tracer.take(fact)
         if log.resumed:
-            self._tracer.trace.remarks.append(Remark("taken up", log.now()))
+            self._tracer.trace.remarks.append(Remark("resumed", log.now()))
 
     def take(self, observed: Observed) -> None:
         trace, spans = self._log.trace, list[SpanValue]()

@@ -17,7 +17,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup("dragoman").addoption(
         "--dragoman-record",
         action="store_true",
-        help="ask the real providers, and write recordings anew",
+        help="ask the real providers, and write recordings again",
     )
 
 

@@ -40,7 +40,7 @@ _ESCAPED = "surrogateescape"  # a chunk may begin within a letter
 _IDS = ("id", "call_id", "tool_call_id", "tool_use_id")
 _KEPT = ("Content-Type", "Retry-After")
 _NO_KEY = "played-without-a-key"  # errors hide a key by its text, so no other text may hold it
-_AGAIN = "Mend the test, or record anew (pytest --dragoman-record)"
+_AGAIN = "Fix the test, or record again (pytest --dragoman-record)"
 _BEFORE, _SHOWN = 20, 80  # characters of a difference: before it, and in all
 _DATE = re.compile(r"Today is [^.\n]{5,60}\.")  # of the system prompt: another one tomorrow
 
@@ -117,7 +117,7 @@ class Recording:
                 "--dragoman-record"
             ) from error
         except (ValueError, TypeError) as error:
-            raise ConfigError(f"{self.file} is no recording: {error}") from error
+            raise ConfigError(f"{self.file} is not a recording: {error}") from error
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         url, body = request.headers[_TARGET], await request.read()

@@ -66,7 +66,7 @@ def run_file(file: Path) -> ModuleType:
     name = _module_name(file)
     spec = importlib.util.spec_from_file_location(name, file, loader=_SourceLoader(name, str(file)))
     if spec is None or spec.loader is None or not file.is_file():
-        raise ConfigError(f"{file} is no Python file that can be read")
+        raise ConfigError(f"{file} is not a readable Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # where pydantic looks for the types that the tools name
     folder = str(file.resolve().parent)
@@ -97,7 +97,7 @@ class _SourceLoader(SourceFileLoader):
     somebody else's folder, and a person who looks at a folder looks at the sources."""
 
     def path_stats(self, path: str) -> Any:
-        raise OSError(f"{path} is compiled anew")
+        raise OSError(f"{path} is compiled again")
 
 
 def _find_module(path: str) -> FileFinder:

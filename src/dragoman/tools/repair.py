@@ -85,7 +85,7 @@ def _fitted(arguments: Arguments, parameters: Parameters) -> tuple[Arguments, Ba
 
 def unknown_tool(name: str, names: Iterable[str]) -> str:
     known = ", ".join(names)
-    return f"There is no tool {name!r}. {f'The tools are: {known}.' if known else 'There are no tools now.'}"
+    return f"Unknown tool {name!r}. {f'The tools are: {known}.' if known else 'There are no tools now.'}"
 
 
 def incomplete_arguments(raw: str) -> str:

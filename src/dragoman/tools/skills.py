@@ -31,7 +31,7 @@ _LONG_NUMBER = re.compile(r"[-+]?[0-9a-fA-Fox_:.]{30,}")  # 1:1:1:… counts by 
 
 
 def load_yaml(text: str) -> Any:
-    """The value of the text. ValueError begins with a verb: "is no YAML: …", "uses an alias …"."""
+    """The value of the text. ValueError begins with a verb: "is not valid YAML: …", "uses an alias …"."""
     import yaml
 
     if len(text) > LARGEST:
@@ -42,7 +42,7 @@ def load_yaml(text: str) -> Any:
         fault = _find_fault(text)
         value = None if fault else yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, OverflowError) as error:  # a month 99 is a ValueError
-        raise ValueError(f"is no YAML: {' '.join(str(error).split())}") from error
+        raise ValueError(f"is not valid YAML: {' '.join(str(error).split())}") from error
     if fault:
         raise ValueError(fault)
     return value
@@ -161,7 +161,7 @@ def parse_skill(data: bytes, named: str, folder: Path = Path()) -> Skill:
     front, body = _split_front_matter(text)
     name = front.get("name", named)
     if not isinstance(name, str) or not name.strip():
-        raise ValueError("its name is no text")
+        raise ValueError("its name is not a text")
     description = front.get("description")
     if not isinstance(description, str) or not description.strip():
         raise ValueError(sentence("skill.no_description"))
@@ -200,7 +200,7 @@ def read_front_matter(head: str) -> dict[str, Any]:
     except ValueError as error:
         raise ValueError(sentence("skill.front_matter", error=error)) from error
     if not isinstance(front, dict):
-        raise ValueError("its front matter is no list of names and values")
+        raise ValueError("its front matter is not a list of names and values")
     return front
 
 
@@ -220,7 +220,7 @@ def _load_skill(skills: dict[str, Skill], accepts: Callable[[Path, bytes], bool]
         """Read a skill before you do what it is about; or one of the files that belong to it."""
         skill = skills.get(name)
         if skill is None:
-            raise ToolFailed(f"there is no skill {name!r}: there are {', '.join(skills)}")
+            raise ToolFailed(f"unknown skill {name!r}: there are {', '.join(skills)}")
         if file is None:
             return "\n\n".join([skill.text, *_others(skill)])
         try:
@@ -245,7 +245,7 @@ def _others(skill: Skill) -> list[str]:
 def _read(file: Path, accepts: Callable[[Path, bytes], bool] | None = None) -> bytes:
     """ValueError says why not. A file without end costs no more than another, and nobody waits at a pipe."""
     if file.exists() and not file.is_file():
-        raise ValueError("it is no file, but a folder, a pipe or the like")
+        raise ValueError("it is not a file, but a folder, a pipe or the like")
     try:
         with file.open("rb") as opened:
             data = opened.read(BIGGEST + 1)

@@ -132,7 +132,7 @@ class ToolContext(Generic[Deps]):
     cage: Cage | None = None  # what the permit says that its programs run in
     env: Sequence[str] = ()  # variables that its programs get, beside the usual ones
     run: Callable[..., Any] = _not_running  # (words, timeout=120) → (exit status, output), in the cage
-    owner: str = LOCAL  # whose conversation it is
+    user: str = LOCAL  # who sent the message that the call belongs to
     deps: Deps = None  # type: ignore[assignment]  # of `send` or `Runtime`: None where neither has any
 
     @property

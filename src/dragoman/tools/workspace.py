@@ -56,7 +56,7 @@ def inside(workspace: Path | None, path: str) -> Path:
         if any(step.is_symlink() for step in (target, *target.parents)):  # it leads to itself
             raise RuntimeError(path)  # as `resolve` itself does before Python 3.13
     except (OSError, RuntimeError, ValueError) as error:
-        raise ToolFailed(f"{path} is no path that can be followed") from error
+        raise ToolFailed(f"{path} is not a path that can be followed") from error
     if not target.is_relative_to(root):
         raise ToolFailed(sentence("workspace.outside", path=path))
     return target
@@ -283,7 +283,7 @@ def _explained(workspace: Path | None, path: str) -> Iterator[None]:
             raise ToolFailed(f"{path} goes through a link: name the file itself, {real}") from error
         raise ToolFailed(_words(error, path)) from error
     except UnicodeError as error:
-        raise ToolFailed(f"{path!r} is no name a file can have") from error
+        raise ToolFailed(f"{path!r} is not a name a file can have") from error
 
 
 def _words(error: OSError, path: str) -> Sentence:

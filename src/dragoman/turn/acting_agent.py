@@ -17,13 +17,14 @@ from typing import Annotated
 from pydantic import Field, JsonValue
 
 from dragoman.background import in_thread
+from dragoman.conversation.sharing import Right
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import DragomanError, NotFound, ToolFailed, Unreadable
 from dragoman.messages.message import Arguments, CallState, Message, ToolCall
 from dragoman.messages.questions import Grant, Mode, Rule
 from dragoman.tools.authorize import Authority, Reason
 from dragoman.tools.cage.enter import cage_in
-from dragoman.tools.cage.policy import Cage, settle_beyond
+from dragoman.tools.cage.policy import PERMISSIONS, Cage, settle_beyond
 from dragoman.tools.tool import Tool, tool
 from dragoman.turn.agent import NOBODY_IN_PARTICULAR, Agent
 from dragoman.turn.facts import FACT, TurnOptions, TurnStarted, options_in
@@ -110,7 +111,7 @@ async def settings_at(
 
 
 async def keep_agent(services: Services, log: TurnLog) -> None:
-    """Let the turns that follow begin with who goes on, unless a person chose another one meanwhile: those
+    """Let the turns that follow begin with who continues, unless a person chose another one meanwhile: those
     that are queued, too."""
     agents, here = agents_in(services, log), log.conversation.id
     if len(agents) > 1:
@@ -175,7 +176,7 @@ def handoff_tool(
         writes="nothing",
     )
     async def hand_off(
-        agent: Annotated[str, Field(description="who goes on", json_schema_extra={"enum": names})],
+        agent: Annotated[str, Field(description="who continues", json_schema_extra={"enum": names})],
         reason: Annotated[str, Field(description="what they have to know, in a sentence")] = "",
     ) -> str:
         if agent not in others:
@@ -236,10 +237,19 @@ class Givers:
         self.nodes += other.nodes
 
 
-async def load_grants(services: Services, conversation: str, folder: str | None) -> list[Rule]:
-    """What people gave by their answers and has not run out, in this folder. Read from the store for each
-    decision: another process may have denied something a moment ago (P13)."""
-    grants = await services.store.grants(conversation)
+_REMOVED = "the sender no longer takes part in this conversation"
+_NOTHING = [Rule(permission, "*", "deny", _REMOVED) for permission in ("*", "loop", "format", *PERMISSIONS)]
+
+
+async def load_grants(
+    services: Services, conversation: str, folder: str | None, sender: str | None = None
+) -> list[Rule]:
+    """What applies, in this folder, to what a user sends: the user's own grants and denials, and what the
+    owner denies. Everything is denied to a user who was removed. Read from the store for each decision:
+    another process may have denied something a moment ago (P13)."""
+    grants = await services.store.grants(conversation, user=sender)
+    if sender is not None and await _is_removed(services, conversation, sender):
+        return _NOTHING
     now = services.clock() if grants else 0.0
     return [
         replace(grant.rule, origin=_origin(grant))
@@ -247,6 +257,13 @@ async def load_grants(services: Services, conversation: str, folder: str | None)
         if (grant.workspace in (None, folder) or grant.rule.action == "deny")
         and (grant.expires is None or grant.expires > now)
     ]
+
+
+async def _is_removed(services: Services, conversation: str, sender: str) -> bool:
+    try:
+        return await services.store.right_of(conversation, sender) < Right.TAKE_PART
+    except NotFound:  # deleted: the turn is about to hear of that
+        return True
 
 
 def _origin(grant: Grant) -> str:
@@ -260,6 +277,7 @@ async def load_authority(
     agent: Agent,
     mode: Mode,
     *,
+    sender: str,
     workspace: Workspace | None,
     tool: Tool,
     givers: Givers,
@@ -268,12 +286,12 @@ async def load_authority(
     format: str = "",
     arguments: Arguments | None = None,
 ) -> Authority:
-    """`grants` where they were loaded a moment ago; `arguments` for a call as a whole: they may ask something
-    of its cage."""
+    """Of the user who sent the turn. `grants` where they were loaded a moment ago; `arguments` for a call as
+    a whole: they may ask something of its cage."""
     folder = workspace.path if workspace is not None and grants is None else None
     pinned = None
     if tool.fingerprint is not None:
-        pinned = await services.store.pin(conversation.owner, tool.permission)
+        pinned = await services.store.pin(sender, tool.permission)
     cage = await _load_cage(services, workspace, look=tool.caged)
     beyond = tool.beyond(arguments) if tool.beyond is not None and arguments is not None else ()
     impossible = ""
@@ -284,7 +302,7 @@ async def load_authority(
         cage=cage,
         beyond=beyond,
         impossible=impossible,
-        grants=await load_grants(services, conversation.id, folder) if grants is None else grants,
+        grants=await load_grants(services, conversation.id, folder, sender) if grants is None else grants,
         mode=mode,
         pinned=pinned,
         wishes=wishes,

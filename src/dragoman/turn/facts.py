@@ -129,6 +129,7 @@ class TurnStarted:
     message: str
     options: TurnOptions = TurnOptions()
     at: float = 0.0
+    by: str | None = None  # the user who sent the message; None: by a version that did not store it
     type: Literal["turn_started"] = "turn_started"
 
 
@@ -161,6 +162,7 @@ class TurnFailed(Spoken):
 class TurnCancelled:
     reason: str = ""
     at: float = 0.0
+    by: str | None = None  # the user who cancelled it, if one did
     type: Literal["turn_cancelled"] = "turn_cancelled"
 
 

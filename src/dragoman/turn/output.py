@@ -183,11 +183,11 @@ def _first_value(text: str) -> JsonValue:
             return _finite(_DECODER.raw_decode(text, start)[0])
         except (ValueError, RecursionError) as error:
             fault = error
-    raise Unfit(f"there is no JSON value in it ({fault})" if text.strip() else "it is empty")
+    raise Unfit(f"it has no JSON value ({fault})" if text.strip() else "it is empty")
 
 
 def _refuse(word: str) -> None:
-    raise ValueError(f"{word} is no JSON")
+    raise ValueError(f"{word} is not valid JSON")
 
 
 _DECODER = JSONDecoder(parse_constant=_refuse)

@@ -330,17 +330,19 @@ _PLAIN = ("on_stream_data", "on_event")
 def check(plugin: object) -> Plugin:
     """The plugin, if its hooks are hooks: a misspelled one would never run, a plain function fail late."""
     if not isinstance(plugin, Plugin):
-        raise ConfigError(f"{plugin!r} is no plugin: make an object of a class that inherits from Plugin")
+        raise ConfigError(f"{plugin!r} is not a plugin: make an object of a class that inherits from Plugin")
     for name, method in inspect.getmembers(type(plugin), inspect.isfunction):
         known = getattr(Plugin, name, None)
         if known is None and (hint := _misspelled(name)) is not None:
-            raise ConfigError(f"plugin {plugin.name}: there is no hook {name}{hint}")
+            raise ConfigError(f"plugin {plugin.name}: unknown hook {name}{hint}")
         if known is None or name.startswith("__"):
             continue
         if inspect.iscoroutinefunction(known) and not inspect.iscoroutinefunction(method):
             raise ConfigError(f"plugin {plugin.name}: {name} must be written with async def")
         if name in _PLAIN and (inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method)):
-            raise ConfigError(f"plugin {plugin.name}: {name} must be written with def: nobody awaits it")
+            raise ConfigError(
+                f"plugin {plugin.name}: {name} must be defined with def: Dragoman does not await it"
+            )
         takes = list(inspect.signature(known).parameters)[1:]
         try:
             inspect.signature(getattr(plugin, name)).bind(*takes)

@@ -174,6 +174,8 @@ class TurnTrace:
     steps: list[StepTrace] = field(default_factory=list)
     compactions: list[CompactionTrace] = field(default_factory=list)
     remarks: list[Remark] = field(default_factory=list)
+    by: str | None = None  # the user who sent it; None: by a version that did not say
+    cancelled_by: str | None = None
 
     def totals(self, now: float) -> Totals:
         """At this time, where it is not over."""
@@ -253,7 +255,7 @@ class Tracer:
         trace = self.trace
         match fact:
             case TurnStarted():
-                trace.started = fact.at
+                trace.started, trace.by = fact.at, fact.by
                 self._copies = fact.options.again_from is not None
                 trace.model = fact.options.started_with or fact.options.model
                 agent = fact.options.agent or (fact.options.settings or {}).get("agent")
@@ -284,6 +286,7 @@ class Tracer:
                     compaction.ended, compaction.usage = fact.at, (compaction.usage or Usage()) + fact.usage
                     return [compaction]
             case TurnCompleted() | TurnFailed() | TurnCancelled():
+                trace.cancelled_by = fact.by if isinstance(fact, TurnCancelled) else None
                 return self._end(fact)
             case ModelAsked(call=""):
                 self._used_beside(fact.usage)

@@ -74,6 +74,12 @@ class TurnView:
         return self._log.conversation
 
     @property
+    def user(self) -> str:
+        """The user who sent the message, whose rules and limits apply: in a conversation that several users
+        share, not always its owner."""
+        return self._log.sender
+
+    @property
     def resumed(self) -> bool:
         """Another process began this turn."""
         return self._log.resumed

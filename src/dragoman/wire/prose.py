@@ -82,7 +82,7 @@ def join_all(value: JsonValue) -> JsonValue:
 
 
 def _refuse(word: str) -> None:
-    raise ValueError(f"{word} is no JSON")
+    raise ValueError(f"{word} is not valid JSON")
 
 
 # Sound that a chat model speaks in its answer: bare samples in pieces, put together as a WAV file.

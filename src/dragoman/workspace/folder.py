@@ -65,7 +65,7 @@ class OpenFolder:
             if stat.S_ISDIR(found.st_mode):
                 raise IsADirectoryError
             if not stat.S_ISREG(found.st_mode):
-                raise ToolFailed(f"{name} is no regular file")
+                raise ToolFailed(f"{name} is not a regular file")
             data = file.read(most + 1)
         if len(data) > most:
             raise ToolFailed(f"{name} is too big: it has more than {most // 1000} kB")
@@ -77,7 +77,7 @@ class OpenFolder:
         with os.fdopen(self.open(name, os.O_RDONLY | _NO_WAIT), "rb") as file:
             before = os.fstat(file.fileno())
             if not stat.S_ISREG(before.st_mode):
-                raise OSError(errno.EINVAL, "it is no regular file")
+                raise OSError(errno.EINVAL, "it is not a regular file")
             data = file.read(min(before.st_size, most) + 1)  # room is made for all that is asked for
             return data, before, os.fstat(file.fileno())
 

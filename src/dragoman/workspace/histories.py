@@ -229,4 +229,4 @@ def _take_back(made: Sequence[InFolder]) -> None:
         ours = replace(record, changes=tuple(one for one in record.changes if one.path not in theirs))
         history.revert([ours], conversation=record.conversation, turn=record.turn, force=True)
         if theirs:
-            _log.warning("in %s was not taken back, as others changed it: %s", history.root, sorted(theirs))
+            _log.warning("in %s was not undone, as others changed it: %s", history.root, sorted(theirs))

@@ -153,7 +153,7 @@ class WorkspaceHistory:
     def _too_large(self) -> list[str]:
         """For a call that may write anything: which files it could not be taken back from."""
         found = [f"{path} ({state.size / 1e6:.1f} MB)" for path, state in self._looks.opaque()]
-        return _name("too large to be recorded, so that no change of them can be taken back", found)
+        return _name("too large to be recorded, so that no change of them can be undone", found)
 
     # ── the ignore rules of a turn ────────────────────────────────────────────────────────────────
 

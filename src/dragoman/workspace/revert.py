@@ -31,8 +31,8 @@ Contents: TypeAlias = Callable[[FileState], bytes | None]
 Step: TypeAlias = Callable[[], Conflict | None]  # → what is left as it is, and why
 
 CHANGED = "it was changed since"
-BETWEEN = "somebody else changed it in between"
-UNKNOWN = "the program stopped in the call that it was changed in, and nobody knows by whom"
+BETWEEN = "it changed in between"
+UNKNOWN = "the program stopped in the call that it was changed in, so its author is unknown"
 NOT_KEPT = "its bytes were not recorded"
 _LEFT_OVER = re.compile(re.escape(BESIDE) + r"[0-9a-f]{16}")
 

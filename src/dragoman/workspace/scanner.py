@@ -352,7 +352,7 @@ class Looker:
         try:
             path.encode()
         except UnicodeEncodeError:
-            self._look.notes.append(f"{path!a}: its name is no UTF-8: it is not recorded")
+            self._look.notes.append(f"{path!a}: its name is not valid UTF-8: it is not recorded")
             return False
         return True
 

@@ -90,7 +90,7 @@ def test_an_approved_call_runs_and_always_is_listed_and_taken_back(stage: Path) 
     somebody.says("/grants")
     somebody.sees("1  allow notes.write for 'list', everywhere")
     somebody.says("/grants revoke 1")
-    somebody.sees("taken back")
+    somebody.sees("undone")
     assert somebody.leaves() == 0
 
 
@@ -360,7 +360,7 @@ def test_a_conversation_that_is_deleted_elsewhere_is_told_once_and_another_begin
     somebody.sees("› ")
     cli("rm", "--yes", "last")
     somebody.types("hello")
-    somebody.sees("there is no conversation")
+    somebody.sees("unknown conversation")
     assert "begins a new one" in somebody.sees("› ")
     somebody.sees("hello")  # what could not be said stands there again
     somebody.types("")

@@ -74,7 +74,7 @@ def test_templates_are_commands_of_the_chat(stage: Path) -> None:
     somebody.says("/help")
     somebody.sees("/greet")
     somebody.says("look at @nothere.txt")
-    somebody.sees("there is no file 'nothere.txt': it is sent as text")
+    somebody.sees("file not found: 'nothere.txt': it is sent as text")
     assert somebody.leaves() == 0
 
 
@@ -84,7 +84,7 @@ def test_a_conversation_is_summed_up_when_the_person_wants_it(stage: Path) -> No
     somebody.says("hello")
     somebody.sees("How can I help?")
     somebody.says("/compact")
-    somebody.sees("summed up first")
+    somebody.sees("are compacted when")
     somebody.says("hello")
     somebody.sees("summing up the conversation: you asked for it")
     somebody.sees("You said: ")  # with the summary in front

@@ -18,7 +18,7 @@ def test_a_wider_rule_covers_the_next_call_and_is_listed(stage: Path) -> None:
     somebody.says("plan")
     assert "1  allow memos.write for 'work/plan'" in somebody.sees("2  allow memos.write for 'work/*'")
     somebody.answers("9a")
-    somebody.sees("there is no rule 9")
+    somebody.sees("unknown rule 9")
     somebody.answers("2h")
     somebody.sees("Planned.")
     somebody.says("report")  # and is not asked again

@@ -39,10 +39,10 @@ def test_secrets_of_servers_are_not_shown(tmp_path: Path, cli: Cli) -> None:
 def test_settings_are_checked(stage: Path, cli: Cli) -> None:
     assert cli("config", "check").out.startswith("fine: ")
     for wrong, complaint in {
-        "modle = 'x'\n": "modle: there is no such setting: did you mean mode or model?",
-        "model = 'nowhere/x'\n": "there is no provider 'nowhere'",
-        "tools = ['hammer']\n": "there is no group 'hammer'",
-        "model = \n": "is no TOML",
+        "modle = 'x'\n": "modle: unknown setting: did you mean mode or model?",
+        "model = 'nowhere/x'\n": "unknown provider 'nowhere'",
+        "tools = ['hammer']\n": "unknown group 'hammer'",
+        "model = \n": "is not valid TOML",
     }.items():
         (stage / "wrong.toml").write_text(wrong)
         checked = cli("config", "check", "--config", "wrong.toml", status=2)
@@ -78,19 +78,19 @@ def test_everything_that_is_wrong_with_the_settings_is_told_at_once(
     monkeypatch.setenv("DRAGOMAN_STROE", "x.db")
     lines = cli("config", "check", "--config", "wrong.toml", status=2).err.splitlines()
     expected = {
-        "wrong.toml, line 1: modle: there is no such setting",
-        "wrong.toml:2: there is no group 'hammer'",
-        "wrong.toml:2: there is no group 'saw'",
-        "wrong.toml:3: allow: ':x' is no rule",
+        "wrong.toml, line 1: modle: unknown setting",
+        "wrong.toml:2: unknown group 'hammer'",
+        "wrong.toml:2: unknown group 'saw'",
+        "wrong.toml:3: allow: ':x' is not a rule",
         "none.json cannot be read",
         "wrong.toml, line 6: limits.max_rounds: it should be greater than or equal to 0",
-        "wrong.toml, line 9: server.prot: there is no such setting: did you mean port",
-        "wrong.toml:10: agents.clerk: there is no provider 'nowhere'",
-        "wrong.toml:10: deny: ':y' is no rule",
+        "wrong.toml, line 9: server.prot: unknown setting: did you mean port",
+        "wrong.toml:10: agents.clerk: unknown provider 'nowhere'",
+        "wrong.toml:10: deny: ':y' is not a rule",
         "wrong.toml, line 14: agents.cook.mode: it should be 'auto'",
         "DRAGOMAN_SERVER_PORT: server.port: it should be a valid integer",
-        "DRAGOMAN_STROE: there is no such setting: did you mean DRAGOMAN_STORE?",
-        "nowhere is no folder",
+        "DRAGOMAN_STROE: unknown setting: did you mean DRAGOMAN_STORE?",
+        "nowhere is not a folder",
     }
     for words in expected:
         assert [words in line for line in lines].count(True) == 1, (words, lines)
@@ -99,15 +99,15 @@ def test_everything_that_is_wrong_with_the_settings_is_told_at_once(
 
 
 def test_a_file_that_cannot_be_read_does_not_hide_the_mistakes_of_the_other(stage: Path, cli: Cli) -> None:
-    """R1: the person's own file is no TOML, the nearest one has a wrong name and a wrong group."""
+    """R1: the person's own file is not valid TOML, the nearest one has a wrong name and a wrong group."""
     own = stage / "home" / "config" / "dragoman" / "dragoman.toml"
     own.parent.mkdir(parents=True)
     own.write_text("model = \n")
     (stage / "dragoman.toml").write_text('modle = "x"\ntools = ["hammer"]\n')
     first, second, third = cli("config", "check", status=2).err.splitlines()
-    assert f"{own} is no TOML" in first
+    assert f"{own} is not valid TOML" in first
     assert "line 1: modle" in second
-    assert "no group 'hammer'" in third
+    assert "unknown group 'hammer'" in third
 
 
 def test_options_are_checked_against_the_wire_of_the_model(

@@ -61,7 +61,7 @@ def test_a_conversation_is_shown_by_the_beginning_of_its_id(folder: Path, cli: C
     ambiguous = cli("show", "conv", status=1)
     assert "is the beginning of 2 ids" in ambiguous.err
     missing = cli("show", "conv_u", status=1)  # ids have no u
-    assert missing.err == "dragoman: there is no conversation 'conv_u'\n"
+    assert missing.err == "dragoman: unknown conversation 'conv_u'\n"
 
 
 def test_conversations_are_pinned_tagged_and_put_away(folder: Path, cli: Cli) -> None:
@@ -95,7 +95,7 @@ def test_an_export_can_be_imported_elsewhere(folder: Path, cli: Cli) -> None:
     piped = cli("import", "-", "--store", "other.db", stdin=marked)
     assert piped.out.strip() != id
     for broken in ("{", "[" * 5000 + "]" * 5000):
-        assert "is no JSON" in cli("import", "-", status=1, stdin=broken).err
+        assert "is not valid JSON" in cli("import", "-", status=1, stdin=broken).err
     assert "cannot be read" in cli("import", "none.json", status=1).err
     assert "cannot be written" in cli("export", "last", "-o", "no/such/x", status=1).err
 
@@ -137,7 +137,7 @@ def test_p6_what_waits_is_answered_once_and_within_reason(folder: Path, cli: Cli
         (): "it takes --allow, --reject",
         ("--release",): "'release' does not answer",
         ("--allow", "--reject", "no"): "say one thing",
-        ("--arguments", "{"): "is no JSON",
+        ("--arguments", "{"): "is not valid JSON",
         ("--arguments", '{"path": 5}'): "do not fit: path:",
         ("--always", "--rule", "9"): "and none is 9",
         ("--deny", "--allow"): "say one thing",
@@ -147,7 +147,7 @@ def test_p6_what_waits_is_answered_once_and_within_reason(folder: Path, cli: Cli
         assert complaint in cli("answer", id, *options, status=1).err
     answered = cli("answer", id[:9], "--reject", "keep it").out
     assert f"answered {id}" in answered
-    assert f"dragoman resume {question['conversation']} goes on" in answered
+    assert f"dragoman resume {question['conversation']} continues" in answered
     assert "already answered" in cli("answer", id, "--allow", status=1).err
     assert json.loads(cli("questions", "--json").out) == []
 
@@ -183,7 +183,7 @@ def test_a_denial_without_a_word_on_how_long_is_for_this_call(folder: Path, cli:
 def test_where_nothing_is_kept_nothing_is_made(tmp_path: Path, cli: Cli) -> None:
     assert cli("list").out == ""
     assert cli("questions", "--json").out == "[]\n"
-    assert "there is no database" in cli("show", "last", status=2).err
+    assert "database not found" in cli("show", "last", status=2).err
     assert not (tmp_path / "home").exists()
 
 

@@ -137,5 +137,5 @@ async def test_the_program_reads_bytes_and_prints_json(tmp_path: Path) -> None:
 async def test_a_wire_that_is_not_there_is_one_line_and_an_exit_status(tmp_path: Path) -> None:
     ended = await program("decode", "--wire", "smoke", folder=tmp_path)
     assert ended.status == 2
-    assert ended.err.startswith("dragoman: there is no wire 'smoke': choose one of openai_chat")
+    assert ended.err.startswith("dragoman: unknown wire 'smoke': choose one of openai_chat")
     assert ended.err.count("\n") == 1

@@ -68,6 +68,9 @@ async def test_ten_minutes_of_a_new_user(tmp_path: Path) -> None:
     (tmp_path / "new.md").write_text("Use the calculator for every number.")
 
     both = ("--model", "acme/good", "--model", "acme/bad")
+    nobody = await _eval(tmp_path, "run", *both, "--judge", "acme/judge", "--unrecorded", "ask")
+    assert nobody.status == 2
+    assert "No terminal" in nobody.err
     blind = await _eval(tmp_path, "run", *both)
     assert blind.status == 2
     assert "--judge" in blind.err  # a note of a user is judged by a model
@@ -123,7 +126,7 @@ async def test_a_turn_is_asked_again_without_a_file(tmp_path: Path) -> None:
     assert not [*(tmp_path / "evals").glob("*.toml")]
     unknown = await _eval(tmp_path, "run", "--turn", "turn_nothing", "--model", "acme/bad")
     assert unknown.status == 1
-    assert "no turn 'turn_nothing'" in unknown.err
+    assert "unknown turn 'turn_nothing'" in unknown.err
 
 
 async def test_cases_are_made_of_what_is_searched_and_named(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ async def test_a_conflict_is_an_error_that_names_the_files(tmp_path: Path, work:
     refused = await _program(tmp_path, "revert", turn, "--files-only")
     assert refused.status == 1
     assert "a.txt" in refused.err
-    assert "--force goes back all the same" in refused.err
+    assert "--force goes back anyway" in refused.err
     assert (work / "new.txt").exists()
     assert (await _program(tmp_path, "revert", turn, "--files-only", "--force")).status == 0
     assert (work / "a.txt").read_text() == "one\ntwo\n"
@@ -90,7 +90,7 @@ async def test_what_is_not_there_is_named_by_its_kind(tmp_path: Path, work: Path
     for id, kind in kinds.items():  # ids have no u
         ended = await _program(tmp_path, "diff", id)
         assert ended.status == 1
-        assert f"no {kind} '{id}'" in ended.err
+        assert f"unknown {kind} '{id}'" in ended.err
 
 
 async def test_blame_names_the_turn_and_what_it_was_asked(tmp_path: Path, work: Path) -> None:

@@ -94,7 +94,7 @@ def test_the_nearest_file_upwards_is_the_one(tmp_path: Path, monkeypatch: pytest
         (["add", "x", "--url", "http://a", "--header", "Cookie: abc"], "Cookie looks like a secret"),
         (["add", "files", "--", "b"], "files is the name of a group of tools"),
         (["remove", "x"], "no server 'x' is there: there are none"),
-        (["test", "x"], "there is no server 'x': there are none"),
+        (["test", "x"], "unknown server 'x': there are none"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_words(arguments: list[str], words: str) -> None:
@@ -246,7 +246,7 @@ async def test_a_server_that_is_not_there_is_told_in_a_line(tmp_path: Path) -> N
     assert (ended.status, ended.out) == (1, "")
     assert ended.err == (
         "dragoman: the server gone is not there: it cannot be started: "
-        "there is no program 'no-such-program-anywhere'\n"
+        "program 'no-such-program-anywhere' not found\n"
     )
 
 

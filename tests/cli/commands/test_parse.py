@@ -44,8 +44,8 @@ def test_a_line_that_is_no_string_says_so_and_does_not_stop_the_others() -> None
     parsed = [json.loads(line) for line in result.stdout.splitlines()]
     assert [one["errors"] for one in parsed] == [
         [],
-        ["line 2 is no JSON string"],
-        ["line 3 is no JSON string"],
+        ["line 2 is not a JSON string"],
+        ["line 3 is not a JSON string"],
         [],
     ]
     assert result.exit_code == 1
@@ -76,7 +76,7 @@ def test_the_tools_tell_the_types_of_values_that_carry_none(tools: Any, tmp_path
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("{", "is no JSON"),
+        ("{", "is not valid JSON"),
         ("{}", "holds no list of tools"),
         ("[{}]", "tool 1 has no name"),
         ('[{"name": "a", "parameters": 1}]', "the parameters of a are no JSON schema"),
@@ -94,4 +94,4 @@ def test_tools_that_are_none_are_refused(text: str, says: str, tmp_path: Path) -
 async def test_a_dialect_that_is_not_there_is_one_line_and_an_exit_status(tmp_path: Path) -> None:
     ended = await program("parse", "--dialect", "sign", folder=tmp_path)
     assert (ended.status, ended.out) == (2, "")
-    assert ended.err.startswith("dragoman: there is no dialect 'sign': choose one of json_strict")
+    assert ended.err.startswith("dragoman: unknown dialect 'sign': choose one of json_strict")

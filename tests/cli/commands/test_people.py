@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -26,7 +27,14 @@ def test_people_get_keys_that_are_kept_as_hashes(stage: Path, cli: Cli) -> None:
     assert cli("people", "list").out.startswith("anna\t")
     assert "already" in cli("people", "add", "anna", status=1).err
     assert "needs no key" in cli("people", "add", "local", status=1).err
+    assert "Cancelled turns: 0" in cli("people", "remove", "anna").out
+    assert "was used before" in cli("people", "add", "anna", status=1).err
+    cli("people", "add", "anna", "--restore")
     cli("people", "remove", "anna")
+    actions = [one["action"] for one in json.loads(cli("audit", "--json").out)]
+    assert actions == ["user.added", "user.removed", "user.added", "user.removed"]
+    assert "user.removed" in cli("audit", "--since", "1h").out
+    assert cli("audit", "--since", "2999-01-01").out == ""
     assert cli("people", "list", "--json").out == "[]\n"
-    assert "Nobody has a key yet" in cli("people", "list").err
-    assert "there is no person 'anna'" in cli("people", "remove", "anna", status=1).err
+    assert "No users yet" in cli("people", "list").err
+    assert "unknown person 'anna'" in cli("people", "remove", "anna", status=1).err

@@ -134,7 +134,7 @@ def test_a_file_that_fails_is_told_with_its_line(text: str, says: str, tmp_path:
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     for name in ("none.py", "."):
-        with pytest.raises(ConfigError, match="is no Python file"):
+        with pytest.raises(ConfigError, match="is not a readable Python file"):
             load_tools([tmp_path / name])
 
 
@@ -217,7 +217,7 @@ async def test_what_no_rule_allows_is_rejected_where_nobody_can_be_asked(folder:
     ended = await run(folder, *script, options=("--tools", "tools.py", "--json"))
     (call,) = ended.events("call.end")
     assert call["state"] == "rejected"
-    assert "nobody was there to be asked" in call["result"]["text"]
+    assert "no user was there to approve it" in call["result"]["text"]
     assert (ended.status, ended.result["text"]) == (0, "I may not.")
 
 
@@ -425,13 +425,13 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
         "did you mean openai",
     ),
     "no key": (("--model", "groq/x", "Hi"), "set GROQ_API_KEY"),
-    "no such dialect": (("--model", "ollama/x", "--dialect", "sign", "Hi"), "no dialect 'sign'"),
-    "no such wire": (("--model", "ollama/x", "--wire", "smoke", "Hi"), "no wire 'smoke'"),
-    "no address": (
+    "no such dialect": (("--model", "ollama/x", "--dialect", "sign", "Hi"), "unknown dialect 'sign'"),
+    "no such wire": (("--model", "ollama/x", "--wire", "smoke", "Hi"), "unknown wire 'smoke'"),
+    "not an address": (
         ("--model", "mine/x", "--base-url", "mine.example", "Hi"),
         "an address begins with http",
     ),
-    "no file": (("--model", "ollama/x", "--tools", "none.py", "Hi"), "none.py is no Python file"),
+    "no file": (("--model", "ollama/x", "--tools", "none.py", "Hi"), "none.py is not a readable Python file"),
     "no such mode": (("--model", "ollama/x", "--mode", "loud", "Hi"), "mode: it should be 'auto'"),
     "a limit below zero": (
         ("--model", "ollama/x", "--max-rounds", "-1", "Hi"),

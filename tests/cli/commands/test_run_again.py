@@ -58,7 +58,7 @@ async def test_without_a_message_the_interrupted_turn_goes_on(tmp_path: Path) ->
     """T14"""
     ended = await again(tmp_path, says("a time."))
     assert (ended.status, ended.result["state"], ended.result["text"]) == (0, "completed", "a time.")
-    assert "going on with turn" in ended.err
+    assert "continuing with turn" in ended.err
 
 
 async def test_with_a_message_the_interrupted_turn_is_closed(tmp_path: Path) -> None:

@@ -23,10 +23,10 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("run", "--agent", "zz", "hi"), "there is no agent 'zz'"),
+        (("run", "--agent", "zz", "hi"), "unknown agent 'zz'"),
         (("run", "--model", "", "hi"), "--model: it is empty"),
         (("run", "--deny", "notes.writ", "hi"), "did you mean 'notes.write'?"),
-        (("list", "--store", "typo.db"), "there is no database"),
+        (("list", "--store", "typo.db"), "database not found"),
     ],
 )
 def test_a_slip_of_the_command_line_is_status_2(
@@ -69,9 +69,9 @@ def test_who_deletes_is_told_the_title_first(stage: Path, cli: Cli) -> None:
     """And nobody is asked about what is not there."""
     cli("run", "hello")
     nobody = Person("rm", "nosuch", folder=stage)
-    assert "Delete" not in nobody.sees("there is no conversation 'nosuch'")
+    assert "Delete" not in nobody.sees("unknown conversation 'nosuch'")
     somebody = Person("rm", "last", folder=stage)
-    assert "(hello), used last on" in somebody.sees("Delete it? There is no way back")
+    assert "(hello), used last on" in somebody.sees("Delete it? This cannot be undone")
     somebody.types("n")
     assert somebody.ended() == 1
     assert len(json.loads(cli("list", "--json").out)) == 1
@@ -88,7 +88,7 @@ def test_who_goes_away_from_a_question_of_a_run_has_not_said_no(stage: Path, cli
     again = Person("resume", "last", folder=stage)
     again.sees("your choice:")
     again.types("e buy bread")
-    again.sees("that is no JSON")
+    again.sees("that is not valid JSON")
     again.sees("your choice:")
     again.types("e")
     again.sees("which field")
@@ -197,7 +197,7 @@ async def test_an_answer_of_a_type_is_printed_as_the_value_it_is(tmp_path: Path)
         at = ("run", "--model", "mine/m", "--base-url", server.url, "--forget")
         text = await program(*at, "--output-type", "schema.json", "Sum it up.", folder=tmp_path)
         lines = await program(*at, "--output-type", "schema.json", "--json", "Sum it up.", folder=tmp_path)
-        for name, words in (("wrong.json", "is no JSON"), ("nosuch.json", "cannot be read")):
+        for name, words in (("wrong.json", "is not valid JSON"), ("nosuch.json", "cannot be read")):
             refused = await program(*at, "--output-type", name, "Sum it up.", folder=tmp_path)
             assert (refused.status, words in refused.err) == (2, True)
     assert (text.status, text.out) == (0, '{"total": 3}\n')

@@ -118,7 +118,7 @@ async def test_a_turn_goes_on_with_its_own_tools_where_nothing_names_a_model(tmp
     first, second = ([tool["function"]["name"] for tool in body["tools"]] for body in server.bodies)
     assert "shell" in first
     assert second == first
-    assert ended.err.startswith("· going on with turn "), ended.err
+    assert ended.err.startswith("· continuing with turn "), ended.err
 
 
 async def test_a_turn_of_a_model_at_an_address_goes_on_where_both_are_named_again(tmp_path: Path) -> None:

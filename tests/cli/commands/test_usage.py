@@ -83,7 +83,7 @@ async def test_people_see_what_they_spent_and_whoever_runs_the_server_sees_all(t
     """O3, U2"""
     await _spend(tmp_path)
     async with served(tmp_path, [says("hi")]) as site:
-        await site.runtime.store.add_person("ada", key_hash("hers"), 0.0)
+        await site.runtime.store.add_person("ada", key_hash("hers"), 0.0, restore=True)
         hers = {"authorization": "Bearer hers"}
         (row,) = (await site.get("/api/usage?by=model", headers=hers))["rows"]
         assert (row["input"], row["cost"], row["unpriced"]) == (150, 0.25, 1)

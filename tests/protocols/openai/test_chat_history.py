@@ -194,7 +194,7 @@ async def test_a_result_of_no_call_is_refused_and_leaves_nothing(tmp_path: Path)
             [user("Hi"), looked("x1"), result("x1", "a"), result("x9", "b")],
             [looked("x1"), result("x1", "a")],
         ):
-            with pytest.raises(openai.BadRequestError, match="there is no call"):
+            with pytest.raises(openai.BadRequestError, match="unknown call"):
                 await client.chat.completions.create(model=MODEL, messages=history)
         assert await conversations(site) == []
 

@@ -143,7 +143,7 @@ async def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     async def nowhere() -> Path:
         return tmp_path / "no.gguf"
 
-    with pytest.raises(ConfigError, match=r"no model file .*no\.gguf" if can_serve() else "dragoman.local"):
+    with pytest.raises(ConfigError, match=r"model file .*no\.gguf" if can_serve() else "dragoman.local"):
         await LlamaServer(nowhere).address()
 
 

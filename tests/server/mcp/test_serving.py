@@ -60,7 +60,7 @@ async def test_a_tool_is_called_and_the_call_is_stored(tmp_path: Path, mode: str
     assert "hello" in text_of(result)
     assert not result.is_error
     assert again.is_error
-    assert "there is no b.txt" in text_of(again)
+    assert "b.txt is not in the workspace" in text_of(again)
     _, calls = await stored(tmp_path)
     assert calls == "read_file completed\nread_file failed"
 
@@ -251,16 +251,16 @@ async def test_conversations_are_resources_and_commands_are_prompts(tmp_path: Pa
         assert template.uri_template == "dragoman://conversations/{id}"
         (read,) = (await client.read_resource(str(resource.uri))).contents
         assert "**calculator**" in read.text  # type: ignore[union-attr]
-        with pytest.raises(MCPError, match="no resource") as refused:
+        with pytest.raises(MCPError, match="unknown resource") as refused:
             await client.read_resource("dragoman://nowhere")
         assert (refused.value.error.code, refused.value.error.data) == (-32602, {"uri": "dragoman://nowhere"})
         (prompt,) = (await client.list_prompts()).prompts
         assert prompt.description == "Review it"
         filled = await client.get_prompt("review", {"arguments": "main.py"})
         assert "Review main.py with care." in filled.messages[0].content.text  # type: ignore[union-attr]
-        with pytest.raises(MCPError, match="no prompt"):
+        with pytest.raises(MCPError, match="unknown prompt"):
             await client.get_prompt("nothing")
-        with pytest.raises(MCPError, match="no tool"):
+        with pytest.raises(MCPError, match="unknown tool"):
             await client.call_tool("nothing", {})
 
 
@@ -295,7 +295,7 @@ async def test_somebody_elses_conversations_are_not_there(tmp_path: Path) -> Non
             (resource,) = (await mine.list_resources()).resources
         async with over_http(url, theirs) as eve:
             assert (await eve.list_resources()).resources == []
-            with pytest.raises(MCPError, match="no resource"):
+            with pytest.raises(MCPError, match="unknown resource"):
                 await eve.read_resource(str(resource.uri))
             await eve.call_tool("calculator", {"expression": "2 + 2"})
             (own,) = (await eve.list_resources()).resources
@@ -348,11 +348,11 @@ async def test_agents_that_a_rule_denies_are_not_there(tmp_path: Path) -> None:
         offered = {tool.name for tool in (await client.list_tools()).tools}
         assert {"ask_helper", "write_file"} <= offered
         assert "ask_idler" not in offered
-        with pytest.raises(MCPError, match="there is no tool 'ask_idler'"):
+        with pytest.raises(MCPError, match="unknown tool 'ask_idler'"):
             await client.call_tool("ask_idler", {"request": "Wait."})
     async with over_stdio(tmp_path, "--deny", "*") as client:
         assert (await client.list_tools()).tools == []
-        with pytest.raises(MCPError, match="there is no tool 'ask_helper'"):
+        with pytest.raises(MCPError, match="unknown tool 'ask_helper'"):
             await client.call_tool("ask_helper", {"request": "Help."})
 
 

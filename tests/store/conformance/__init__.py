@@ -26,6 +26,7 @@ from .lists import ListConformance
 from .people import PeopleConformance
 from .questions import QuestionConformance
 from .search import SearchConformance
+from .sharing import SharingConformance
 from .suite import Noun
 from .transfer import TransferConformance
 from .turns import TurnConformance
@@ -43,6 +44,7 @@ class StoreConformance(
     QuestionConformance,
     PeopleConformance,
     SearchConformance,
+    SharingConformance,
     TransferConformance,
     DamageConformance,
 ):

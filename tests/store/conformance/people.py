@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import BadRequest, NotFound
 from dragoman.messages.message import CallState, ToolCall, ToolResult
+from dragoman.messages.questions import Rule
 from dragoman.messages.usage import Spending, Usage
-from dragoman.store.store import Busy, Person
+from dragoman.store.store import AuditEntry, Busy, Identity, Person, Start
 
 from . import scene
 from .scene import refused
@@ -32,7 +34,7 @@ class PeopleConformance(Suite):
         """U2"""
         async with self.opened(tmp_path) as store:
             await store.add_person("ada", "hash", 1.0)
-            with refused(BadRequest, "ada already"):
+            with refused(BadRequest, "'ada' exists already"):
                 await store.add_person("ada", "other", 2.0)
             assert await store.people() == [Person("ada", 1.0)]
             assert await store.person_with_key("hash") == "ada"
@@ -44,6 +46,101 @@ class PeopleConformance(Suite):
             with refused(NotFound):
                 await store.remove_person("ada")
 
+    async def test_the_name_of_a_removed_user_is_given_to_nobody_by_accident(self, tmp_path: Path) -> None:
+        """V4: with the name come the conversations, so that whoever adds them has to say so."""
+        async with self.opened(tmp_path) as store:
+            await store.add_conversation(Conversation("conv_1", user="bob"))
+            await store.add_person("ada", "hash", 1.0)
+            before = await store.access_revision()
+            await store.remove_person("ada")
+            assert await store.access_revision() != before
+            assert [await store.is_removed(name) for name in ("ada", "bob")] == [True, False]
+            for name in ("ada", "bob"):  # he never had a key here, and conversations
+                with refused(BadRequest, "was used before"):
+                    await store.add_person(name, "other", 2.0)
+                await store.add_person(name, f"{name}'s", 2.0, restore=True)
+            assert not await store.is_removed("ada")
+            with refused(BadRequest, "'ada' exists already"):
+                await store.add_person("ada", "again", 3.0, restore=True)
+
+    async def test_a_removed_user_begins_no_turn_and_may_do_nothing(self, tmp_path: Path) -> None:
+        """V4: also in one that runs, whatever was allowed before."""
+        async with self.opened(tmp_path) as store:
+            await store.add_person("ada", "hash", 1.0)
+            await scene.asked(store)
+            await store.remove_person("ada")
+            (grant,) = await store.grants("conv_1")
+            assert (grant.rule, grant.user) == (Rule("*", "*", "deny"), "ada")
+            with refused(NotFound, "ada"):
+                await store.start(Start("turn_9", "conv_1", "{}", 2.0, again="msg_1"))
+            await store.add_person("ada", "new", 2.0, restore=True)
+            assert await store.grants("conv_1") == []
+
+    async def test_an_account_keeps_its_user(self, tmp_path: Path) -> None:
+        """V4: by issuer and subject. No account gets the name that another user has or had."""
+        async with self.opened(tmp_path) as store:
+            await store.add_person("ada", "hash", 1.0)
+            first = await store.identify("https://one", "7", name="ada", key="k1", epoch="e1", created=1.0)
+            assert first == Identity("ada-2", "e1", new=True)
+            again = await store.identify("https://one", "7", name="eve", key="k2", epoch="e2", created=2.0)
+            assert again == Identity("ada-2", "e1")
+            other = await store.identify("https://two", "7", name="ada", key="k3", epoch="e3", created=3.0)
+            assert other == Identity("ada-3", "e3", new=True)
+            assert await store.epoch_of_identity("ada") is None
+            assert await store.end_sessions_of_identity("https://one", "8", "e4") is None
+            assert await store.end_sessions_of_identity("https://one", "7", "e4") == "ada-2"
+            assert await store.epoch_of_identity("ada-2") == "e4"
+            await store.remove_person("ada-2")
+        async with self.opened(tmp_path) as store:
+            assert (
+                await store.identify("https://one", "7", name="ada", key="k1", epoch="e1", created=1.0)
+                is None
+            )
+
+    async def test_accounts_that_come_at_the_same_time_get_names_of_their_own(self, tmp_path: Path) -> None:
+        """V4: one account that comes twice is one user, and no account gets the name of a user with a key."""
+        async with self.opened(tmp_path) as store, self.opened(tmp_path) as other:
+            stores = [store, other] * 4
+            adding = asyncio.gather(
+                *(
+                    each.identify(
+                        "https://one", f"{n % 5}", name="ada", key=f"k{n}", epoch=f"e{n}", created=1.0
+                    )
+                    for n, each in enumerate(stores)
+                ),
+                store.add_person("ada", "hash", 1.0),
+                return_exceptions=True,
+            )
+            *found, added = await adding
+            users = [one.person for one in found if isinstance(one, Identity)]
+            assert len(users) == len(stores)
+            assert [users[n] for n in range(3)] == [users[n + 5] for n in range(3)]
+            assert len({*users}) == 5
+            assert ("ada" in users) == isinstance(added, BadRequest)
+            assert len(await store.people()) == 5 + (added is None)
+
+    async def test_what_counts_once_counts_once(self, tmp_path: Path) -> None:
+        """V4"""
+        async with self.opened(tmp_path) as store:
+            assert [await store.use_once("a", 100.0, 1.0) for _ in range(2)] == [True, False]
+            assert await store.use_once("b", 300.0, 200.0)
+            assert await store.use_once("a", 400.0, 200.0)
+
+    async def test_the_audit_log_is_read_from_its_end(self, tmp_path: Path) -> None:
+        """V4"""
+        entries = [
+            AuditEntry(float(n), "sign_in.done", "ada", "::1", "key", {"n": n, "é": [n]}) for n in range(5)
+        ]
+        async with self.opened(tmp_path) as store:
+            for entry in entries:
+                await store.add_audit(entry)
+            newest = await store.audit(limit=2)
+            assert [replace(one, seq=0) for one in newest] == [entries[4], entries[3]]
+            older = await store.audit(1.0, before=newest[-1].seq)
+            assert [replace(one, seq=0) for one in older] == [entries[2], entries[1]]
+            assert await store.forget_audit(3.0) == 3
+            assert len(await store.audit()) == 2
+
     async def test_a_session_that_was_ended_stays_so_until_its_cookie_expires(self, tmp_path: Path) -> None:
         """V4, U2"""
         async with self.opened(tmp_path) as store:
@@ -51,6 +148,7 @@ class PeopleConformance(Suite):
             await store.end_session("one", 100.0, 1.0)
         async with self.opened(tmp_path) as store:
             assert await store.is_session_ended("one")
+            assert await store.is_session_ended("two", "one")
             assert not await store.is_session_ended("two")
             await store.end_session("two", 300.0, 200.0)
             assert [await store.is_session_ended(one) for one in ("one", "two")] == [False, True]

@@ -88,13 +88,13 @@ async def test_every_tool_refuses_every_escape(
 async def test_what_is_no_regular_file_is_not_read(tmp_path: Path) -> None:
     """C8: nor waited for."""
     root = workspace(tmp_path)
-    assert await refused(root, read_file, path="pipe") == "pipe is no regular file"
+    assert await refused(root, read_file, path="pipe") == "pipe is not a regular file"
     assert await refused(root, read_file, path="sub") == "sub is a folder"
     assert await refused(root, read_file, path=".") == ". is the workspace itself, a folder"
-    assert await refused(root, write_file, path="pipe", text="x") == "pipe is no regular file"
+    assert await refused(root, write_file, path="pipe", text="x") == "pipe is not a regular file"
     assert "is a folder" in await refused(root, write_file, path="sub", text="x")
-    assert "no folder" in await refused(root, read_file, path="a.txt/b")
-    assert await refused(root, read_file, path="no/b") == "there is no no/b in the workspace"
+    assert "not a folder" in await refused(root, read_file, path="a.txt/b")
+    assert await refused(root, read_file, path="no/b") == "no/b is not in the workspace"
     assert "at most 100 steps" in await refused(root, write_file, path="x/" * 200, text="x")
 
 
@@ -153,7 +153,7 @@ def test_nothing_escapes_where_the_system_cannot_go_step_by_step(
 
 def test_a_name_with_half_a_character_is_refused(tmp_path: Path) -> None:
     """C8"""
-    with pytest.raises(ToolFailed, match="is no name a file can have"):
+    with pytest.raises(ToolFailed, match="is not a name a file can have"):
         read_inside(workspace(tmp_path), "\ud800", 100)
 
 

@@ -174,7 +174,7 @@ async def test_a_page_without_end_is_read_as_far_as_the_limit() -> None:
 
     async with site(index=endless) as found:
         text = (await run(found.fetch, url=found.url)).result.text
-    assert text.startswith("x" * 100_000 + "\n[… the page goes on")
+    assert text.startswith("x" * 100_000 + "\n[… the page continues")
 
 
 async def test_a_page_that_does_not_come_is_not_waited_for() -> None:

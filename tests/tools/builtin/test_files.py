@@ -39,7 +39,7 @@ async def test_a_folder_is_listed(root: Path) -> None:
     for number in range(1003):
         (root / "many" / f"{number:04}").touch()
     assert (await told(root, list_directory, path="many")).endswith("\n[3 more are not shown: use glob]")
-    assert "is no folder" in await refused(root, list_directory, path="a.txt")
+    assert "is not a folder" in await refused(root, list_directory, path="a.txt")
 
 
 # ── reading ───────────────────────────────────────────────────────────────────────────────────────
@@ -65,13 +65,13 @@ async def test_a_page_is_bounded(root: Path) -> None:
     assert len(lines) == 40
     (root / "one").write_text("é" * 50_000)
     page = await told(root, read_file, path="one")
-    assert page.endswith("é\n[this line goes on: it has 50000 characters, 20000 are shown]")
+    assert page.endswith("é\n[this line continues: it has 50000 characters, 20000 are shown]")
 
 
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (b"\x89PNG\r\n\x1a\n\0\0", "is no text file"),
+        (b"\x89PNG\r\n\x1a\n\0\0", "is not a text file"),
         (b"text\0text", "is a binary file"),
         (b"x" * 5_000_001, "is too big: it has more than 5000 kB"),
     ],
@@ -114,7 +114,7 @@ async def test_a_file_that_is_gone_is_not_written_by_its_version(root: Path) -> 
     word = await version(root, "a.txt")
     (root / "a.txt").unlink()
     assert "is gone" in await refused(root, write_file, path="a.txt", text="x", version=word)
-    assert "there is no" in await refused(root, write_file, path="q/a.txt", text="x", version=word)
+    assert "not in the workspace" in await refused(root, write_file, path="q/a.txt", text="x", version=word)
     assert not (root / "q").exists()
     assert "write_file makes new" in await refused(
         root, edit_file, path="a.txt", old="x", new="y", version=word
@@ -294,7 +294,7 @@ async def test_what_is_found_is_bounded(root: Path) -> None:
 
 async def test_a_bad_pattern_is_explained(root: Path) -> None:
     """C7"""
-    assert "'(' is no regular expression: missing )" in await refused(root, grep, pattern="(")
+    assert "'(' is not a regular expression: missing )" in await refused(root, grep, pattern="(")
 
 
 @pytest.mark.slow

@@ -142,7 +142,7 @@ def test_what_cannot_be_chosen_is_told(tmp_path: Path) -> None:
 
     with pytest.raises(BadRequest, match="reject the call"):
         chosen({})
-    with pytest.raises(BadRequest, match="no change 3"):
+    with pytest.raises(BadRequest, match="unknown change 3"):
         chosen({3: None})
     with pytest.raises(BadRequest, match="a part of this cannot be done"):
         chosen({0: "".join(f"line {number}\n" for number in range(7))})

@@ -81,7 +81,7 @@ async def test_a_marked_patch_is_applied(root: Path) -> None:
 @pytest.mark.parametrize(
     ("patch", "why"),
     [
-        ("nothing", "there is no change"),
+        ("nothing", "no change"),
         (UNIFIED.replace("-two", "-TWO"), "not in a.txt"),
         (MARKED.replace("a.txt", "q.txt"), "there is no q.txt"),
         (MARKED.replace("new/n.txt", "alias.txt"), "link"),

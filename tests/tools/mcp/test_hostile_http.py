@@ -45,13 +45,13 @@ ODD: dict[str, dict[str, Any]] = {
     },
 }
 SAID = {
-    "no JSON": "it sent what is no MCP: Invalid JSON: key must be a string at line 1 column 20",
-    "nothing": "it sent what is no MCP: an answer that is neither a result nor an error",
-    "a page": "it sent what is no MCP: an answer of the type text/html",
-    "an event": "it sent what is no MCP: Invalid JSON: key must be a string at line 1 column 2",
+    "no JSON": "it sent invalid MCP data: Invalid JSON: key must be a string at line 1 column 20",
+    "nothing": "it sent invalid MCP data: an answer that is neither a result nor an error",
+    "a page": "it sent invalid MCP data: an answer of the type text/html",
+    "an event": "it sent invalid MCP data: Invalid JSON: key must be a string at line 1 column 2",
     "too often": "it answered with HTTP 429",
     "no key": "it refused the key, or wants a login (HTTP 401)",
-    "packed": "it sent a compressed answer, which nobody asked for",
+    "packed": "it sent a compressed answer, which Dragoman did not ask for",
 }
 
 

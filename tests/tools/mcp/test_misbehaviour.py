@@ -132,7 +132,7 @@ async def test_a_result_without_measure_is_cut() -> None:
     [
         ("error", "the disk is full"),
         ("protocol error", "it says: no such tool"),
-        ("nonsense", "it: it sent what is no MCP: content.0"),
+        ("nonsense", "it: it sent invalid MCP data: content.0"),
     ],
 )
 async def test_what_goes_wrong_in_a_call_reaches_the_model(how: str, said: str) -> None:
@@ -147,7 +147,7 @@ async def test_a_list_that_is_none_is_told_in_words() -> None:
     async with source(raw("invalid"), ready=False) as server:
         await server.ready()
         assert server.state == "failed"
-        assert server.error.startswith("it sent what is no MCP: tools.0")
+        assert server.error.startswith("it sent invalid MCP data: tools.0")
 
 
 async def test_an_answer_that_cannot_be_read_is_told_to_who_waits_for_it() -> None:
@@ -155,17 +155,17 @@ async def test_an_answer_that_cannot_be_read_is_told_to_who_waits_for_it() -> No
     async with source(raw("deep"), ready=False) as server:
         await server.ready()
         assert server.state == "failed"
-        assert server.error.startswith("it sent what is no MCP: Invalid JSON: recursion limit")
+        assert server.error.startswith("it sent invalid MCP data: Invalid JSON: recursion limit")
     async with source(raw("value")) as server:
         for odd in ("[" * 300 + "]" * 300, "9" * 5000, "[" * 50_000 + "]" * 50_000):
             outcome = await call(server, "echo", text=odd)
             assert outcome.state is CallState.FAILED
-            assert outcome.result.text.startswith("it: it sent what is no MCP: Invalid JSON:")
+            assert outcome.result.text.startswith("it: it sent invalid MCP data: Invalid JSON:")
         assert (await call(server, "echo", text='"half \\ud83d"')).result.text == '{"it": "half \ufffd"}'
         for odd in ('1}}, "result": [1], "x": {"y": {"z": 1', '1}}, "result": null, "x": {"y": {"z": 1'):
             outcome = await call(server, "echo", text=odd)
             assert outcome.result.text == (
-                "it: it sent what is no MCP: an answer that is neither a result nor an error"
+                "it: it sent invalid MCP data: an answer that is neither a result nor an error"
             )
         assert server.state == "running"
 

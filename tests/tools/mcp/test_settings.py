@@ -46,7 +46,7 @@ def test_a_table_says_what_is_started_or_asked() -> None:
     ("text", "said"),
     [
         ("[mcp.a]", "mcp.a: a server has either a command or a url"),
-        ("[mcp.a]\ncomand = 'x'", "mcp.a.comand: there is no such key here"),
+        ("[mcp.a]\ncomand = 'x'", "mcp.a.comand: unknown key"),
         ("[mcp.a]\ncommand = 'x'\ntimeout = 0", "mcp.a.timeout: input should be greater than 0"),
         ("[mcp.a]\ncommand = 'x'\nenabled = 'no'", "mcp.a.enabled: input should be a valid boolean"),
         ("[mcp.a]\ncommand = 'x'\nheaders = {A = 'b'}", "headers and auth are for a url"),
@@ -97,7 +97,7 @@ def test_files_of_other_programs_are_read_and_their_other_business_left_to_them(
 @pytest.mark.parametrize(
     ("servers", "said"),
     [
-        ([], "there is no object named mcpServers"),
+        ([], "it has no object named mcpServers"),
         ({"mcpServers": {"a": 5}}, "mcpServers.a: a server is an object"),
         ({"mcpServers": {"a b": {"command": "x"}, "a-b": {"command": "x"}}}, "reads the same (a-b)"),
         ({"mcpServers": {"a": {"args": ["x"]}}}, "mcpServers.a: a server has either a command or a url"),

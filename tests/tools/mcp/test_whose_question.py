@@ -33,7 +33,7 @@ async def _questions(people: Sequence[str]) -> list[int]:
 
     async with asyncio.TaskGroup() as group:
         for person, bench in zip(people, benches, strict=True):
-            group.create_task(call(replace(bench.context(), owner=person, call=f"call of {person}")))
+            group.create_task(call(replace(bench.context(), user=person, call=f"call of {person}")))
             await asyncio.sleep(0)
         await elicitation.elicit(NOT_TOLD, FORM)
         await elicitation.sample(NOT_TOLD, SAMPLE)

@@ -160,7 +160,7 @@ WRONG: dict[str, Wrong] = {
     "no arguments came before the length was reached": Wrong(
         stream(call_piece("ping", "", index=0, id="call_1"), finish="length"), "not one complete JSON object"
     ),
-    "an unknown tool": Wrong(one_call("subtract", index=0, id="call_1"), "There is no tool 'subtract'"),
+    "an unknown tool": Wrong(one_call("subtract", index=0, id="call_1"), "Unknown tool 'subtract'"),
     "a missing argument": Wrong(one_call(arguments='{"a": 1}', index=0, id="call_1"), "b"),
     "two objects that disagree": Wrong(
         one_call(arguments='{"a": 1, "b": 2}{"a": 1, "b": 3}', index=0, id="call_1"),

@@ -35,15 +35,19 @@ import type {
   RuleView,
   ServerPromptList,
   ServerPromptView,
+  SignedOut,
   TraceView,
   TurnInfo,
+  WaysToSignIn,
 } from "./generated";
 import type { ConversationSettings, FilePart, Grant, Group, Me, Prompt, Question, Rule, Summary, TextPart, Tree, UsageReport } from "./types";
 
 export type Said = (Pick<TextPart, "type" | "text"> | FilePart)[];
 
 export const me = (): Promise<Me> => get("/api/me");
-export const logout = (): Promise<unknown> => post("/api/logout");
+/** With the address at which the provider ends its own session, of who signed in there. */
+export const logout = (): Promise<SignedOut | undefined> => post("/api/logout");
+export const waysToSignIn = (): Promise<WaysToSignIn> => get("/api/login");
 export const login = (password: string): Promise<unknown> => post("/api/login", { password });
 
 export type ListFilter = { archived?: boolean; pinned?: boolean; tag?: string };

@@ -114,6 +114,8 @@ export interface components {
             by: string | null;
             /** @default 0 */
             at: number;
+            /** @default false */
+            lent: boolean;
         };
         /** @description An answer to a case. `diverges` is the first call that differs from the recorded ones. */
         AnswerLine: {
@@ -151,6 +153,25 @@ export interface components {
             id?: string;
             approved?: boolean | null;
             reason?: string | null;
+        };
+        /** @description A line of the audit log: when and from where a user did what to which object. */
+        AuditEntry: {
+            at: number;
+            action: string;
+            /** @default  */
+            person: string;
+            /** @default  */
+            address: string;
+            /** @default  */
+            object: string;
+            details: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /** @default 0 */
+            seq: number;
+        };
+        AuditLog: {
+            items: components["schemas"]["AuditEntry"][];
         };
         /** @description Why a call ran: `kind` is rule, grant, answer or repeated; `origin` the file and line, or the grant. */
         Because: {
@@ -441,7 +462,7 @@ export interface components {
                 [key: string]: string;
             };
             cwd?: string | null;
-            /** @description where it answers, if it is no program */
+            /** @description its address, if it is not a program */
             url?: string | null;
             /** @description what looks like a secret is stored as a key is */
             headers?: {
@@ -543,6 +564,9 @@ export interface components {
             /** @default false */
             archived: boolean;
             tags: string[];
+            /** @default  */
+            owner: string;
+            role: string | null;
             /**
              * @default conversation.changed
              * @constant
@@ -581,7 +605,7 @@ export interface components {
             } | null;
             /** @description batches of calls in one turn; 0 means no tools */
             max_rounds?: number | null;
-            /** @description how often a reply that was cut off is asked to go on */
+            /** @description how often a reply that was cut off is asked to continue */
             continuations?: number | null;
             /** @description earlier turns that a request contains */
             history?: number | null;
@@ -647,6 +671,9 @@ export interface components {
             /** @default false */
             archived: boolean;
             tags: string[];
+            /** @default  */
+            owner: string;
+            role: string | null;
         };
         /**
          * @description Of so many calls that were looked at, so many are covered; `calls` are the newest of these, no two of
@@ -773,7 +800,7 @@ export interface components {
             } | null;
             /** @description batches of calls; 0 means no tools */
             max_rounds?: number | null;
-            /** @description how often a reply that was cut off is asked to go on */
+            /** @description how often a reply that was cut off is asked to continue */
             continuations?: number | null;
             /** @description earlier turns that its requests contain */
             history?: number | null;
@@ -798,7 +825,7 @@ export interface components {
              */
             client_tools?: components["schemas"]["ToolSpec"][];
             /**
-             * @description take back before what was done to the files of the workspace since
+             * @description first undo file changes since then
              * @default false
              */
             revert_files?: boolean;
@@ -1061,7 +1088,7 @@ export interface components {
         };
         LiveEvent: ((components["schemas"]["TurnStart"] | components["schemas"]["TurnState"] | components["schemas"]["TurnEnd"] | components["schemas"]["StepStart"] | components["schemas"]["StepRetry"] | components["schemas"]["StepModel"] | components["schemas"]["StepEnd"] | components["schemas"]["Notice"] | components["schemas"]["ErrorRaised"] | components["schemas"]["ReasoningStart"] | components["schemas"]["ReasoningDelta"] | components["schemas"]["ReasoningEnd"] | components["schemas"]["TextStart"] | components["schemas"]["TextDelta"] | components["schemas"]["TextEnd"] | components["schemas"]["TextCited"] | components["schemas"]["ItemAdded"] | components["schemas"]["FileAdded"] | components["schemas"]["FilePartial"] | components["schemas"]["CallInputStart"] | components["schemas"]["CallInputDelta"] | components["schemas"]["CallInputEnd"] | components["schemas"]["ProviderData"] | components["schemas"]["MessageEnd"] | components["schemas"]["MessageAdded"] | components["schemas"]["QuestionAsked"] | components["schemas"]["CallAnswered"] | components["schemas"]["InnerCallMade"] | components["schemas"]["CallStart"] | components["schemas"]["CallProgress"] | components["schemas"]["CallEnd"]) & {
             turn: string;
-        }) | components["schemas"]["TreeView"] | components["schemas"]["QueueChanged"] | components["schemas"]["ConversationChanged"] | components["schemas"]["ConversationDeleted"] | components["schemas"]["ListReset"];
+        }) | components["schemas"]["TreeView"] | components["schemas"]["QueueChanged"] | components["schemas"]["ConversationChanged"] | components["schemas"]["ConversationDeleted"] | components["schemas"]["PresenceChanged"] | components["schemas"]["ListReset"];
         /** @description A call that a turn made, with its result as the model read it. */
         MadeCall: {
             tool: string;
@@ -1095,6 +1122,21 @@ export interface components {
             signed_in: boolean;
             needs_password: boolean;
         };
+        MemberList: {
+            items: components["schemas"]["MemberView"][];
+        };
+        MemberRole: {
+            /** @enum {string} */
+            role: "reads" | "answers" | "takes_part";
+        };
+        MemberView: {
+            user: string;
+            role: string;
+            /** @default  */
+            added_by: string;
+            /** @default 0 */
+            added: number;
+        };
         /** @description One message of a conversation's tree. An assistant's message is one model reply. */
         Message: {
             id: string;
@@ -1115,6 +1157,7 @@ export interface components {
             };
             /** @default [] */
             inner: components["schemas"]["ToolCall"][];
+            by: string | null;
         };
         /** @description A whole message came onto the tree at once: from a plugin, or from a person who steers. */
         MessageAdded: {
@@ -1254,12 +1297,40 @@ export interface components {
              */
             scope?: "hour" | "always";
         };
+        NewInvitation: {
+            /**
+             * @default reads
+             * @enum {string}
+             */
+            role?: "reads" | "answers" | "takes_part";
+            /** @description seconds for which it is valid; null: a week */
+            seconds?: number | null;
+        };
         NewKey: {
             /**
              * Format: password
              * @description it is stored, and never sent back
              */
             key: string;
+        };
+        NewLink: {
+            /** @description the last message it shows; null: all of them */
+            upto?: string | null;
+            /**
+             * @description what it shows now, whatever follows
+             * @default false
+             */
+            frozen?: boolean;
+            /**
+             * @description what it leaves out
+             * @default []
+             */
+            omits?: ("arguments" | "results" | "files" | "reasoning")[];
+            /** @description seconds for which it is valid; null: a week */
+            seconds?: number | null;
+        };
+        NewOwner: {
+            user: string;
         };
         /** @description A server of one's own, that speaks one of the known protocols. */
         NewProvider: {
@@ -1299,7 +1370,7 @@ export interface components {
                 [key: string]: string;
             };
             cwd?: string | null;
-            /** @description where it answers, if it is no program */
+            /** @description its address, if it is not a program */
             url?: string | null;
             /** @description what looks like a secret is stored as a key is */
             headers?: {
@@ -1315,6 +1386,11 @@ export interface components {
              * @default false
              */
             oauth?: boolean;
+        };
+        /** @description The token is shown this once. */
+        NewShareView: {
+            share: components["schemas"]["ShareView"];
+            token: string;
         };
         /** @description A message, and how it is to be answered. */
         NewTurn: {
@@ -1357,7 +1433,7 @@ export interface components {
             } | null;
             /** @description batches of calls; 0 means no tools */
             max_rounds?: number | null;
-            /** @description how often a reply that was cut off is asked to go on */
+            /** @description how often a reply that was cut off is asked to continue */
             continuations?: number | null;
             /** @description earlier turns that its requests contain */
             history?: number | null;
@@ -1448,6 +1524,26 @@ export interface components {
             call: string;
             tool: string;
             patterns: string[];
+        };
+        /** @description Who has a shared conversation open, or is typing, is not what it was. */
+        PresenceChanged: {
+            conversation: string;
+            users: components["schemas"]["PresentUser"][];
+            /**
+             * @default presence
+             * @constant
+             */
+            type: "presence";
+        };
+        /** @description Who has the conversation open now: its owner and members, never readers of a link. */
+        PresenceView: {
+            conversation: string;
+            users: components["schemas"]["PresentUser"][];
+        };
+        PresentUser: {
+            user: string;
+            /** @default false */
+            typing: boolean;
         };
         /** @description Dollars for a million tokens. */
         Price: {
@@ -1745,7 +1841,7 @@ export interface components {
         };
         Redo: {
             /**
-             * @description also where somebody changed a file since
+             * @description also if a file changed since
              * @default false
              */
             force?: boolean;
@@ -1817,7 +1913,7 @@ export interface components {
             } | null;
             /** @description batches of calls; 0 means no tools */
             max_rounds?: number | null;
-            /** @description how often a reply that was cut off is asked to go on */
+            /** @description how often a reply that was cut off is asked to continue */
             continuations?: number | null;
             /** @description earlier turns that its requests contain */
             history?: number | null;
@@ -1842,7 +1938,7 @@ export interface components {
              */
             client_tools?: components["schemas"]["ToolSpec"][];
             /**
-             * @description take back before what was done to the files of the workspace since
+             * @description first undo file changes since then
              * @default false
              */
             revert_files?: boolean;
@@ -1893,7 +1989,7 @@ export interface components {
             } | null;
             /** @description batches of calls; 0 means no tools */
             max_rounds?: number | null;
-            /** @description how often a reply that was cut off is asked to go on */
+            /** @description how often a reply that was cut off is asked to continue */
             continuations?: number | null;
             /** @description earlier turns that its requests contain */
             history?: number | null;
@@ -1918,7 +2014,7 @@ export interface components {
              */
             client_tools?: components["schemas"]["ToolSpec"][];
             /**
-             * @description take back before what was done to the files of the workspace since
+             * @description first undo file changes since then
              * @default false
              */
             revert_files?: boolean;
@@ -1957,7 +2053,7 @@ export interface components {
              */
             files_only?: boolean;
             /**
-             * @description also where somebody changed a file since: that is lost then
+             * @description overwrite files that changed since
              * @default false
              */
             force?: boolean;
@@ -2117,6 +2213,52 @@ export interface components {
             name: string;
             description: string;
             for_resources: boolean;
+        };
+        ShareList: {
+            items: components["schemas"]["ShareView"][];
+        };
+        /** @description An invitation or a link. `upto` is the last message that a link shows. */
+        ShareView: {
+            id: string;
+            /** @enum {string} */
+            kind: "invitation" | "link";
+            role: string;
+            created_by: string;
+            created: number;
+            expires: number | null;
+            upto: string | null;
+            frozen: boolean;
+            omits: string[];
+        };
+        /** @description The branch that a conversation shows, or its beginning, for anyone who has the link. */
+        SharedConversation: {
+            title: string;
+            messages: components["schemas"]["SharedMessage"][];
+            omits: string[];
+        };
+        SharedMessage: {
+            role: string;
+            parts: components["schemas"]["SharedPart"][];
+            created: number;
+            model: string | null;
+        };
+        /**
+         * @description A part of a message. A call has `tool`, `state` and, unless omitted, `arguments` and `text`, its
+         *     result; a file has `name` and `media_type`, without its bytes.
+         */
+        SharedPart: {
+            /** @enum {string} */
+            kind: "text" | "reasoning" | "call" | "file" | "error";
+            /** @default  */
+            text: string;
+            tool: string | null;
+            state: string | null;
+            arguments: components["schemas"]["JsonValue"];
+            name: string | null;
+            media_type: string | null;
+        };
+        SignedOut: {
+            url: string;
         };
         /** @description What a skill says, as its `SKILL.md` has it. What else stands in the front matter stays. */
         SkillBody: {
@@ -2325,6 +2467,9 @@ export interface components {
              * @constant
              */
             type: "text.start";
+        };
+        Token: {
+            token: string;
         };
         /** @description A call, its state and its result, together: a settled call without a result cannot be written. */
         ToolCall: {
@@ -2551,6 +2696,12 @@ export interface components {
             steps: components["schemas"]["StepTrace"][];
             compactions: components["schemas"]["CompactionTrace"][];
             remarks: components["schemas"]["Remark"][];
+            by: string | null;
+            cancelled_by: string | null;
+        };
+        Typing: {
+            /** @default true */
+            on?: boolean;
         };
         /** @description The fields of `DefaultChatTransport`, and what an application may add with its `body` option. */
         UIChatBody: {
@@ -2692,6 +2843,10 @@ export interface components {
             by: string | null;
             scope: string | null;
         };
+        /** @description What users can sign in with, besides a password, a key and a link. */
+        WaysToSignIn: {
+            provider: string | null;
+        };
     };
     responses: never;
     parameters: never;
@@ -2711,6 +2866,8 @@ export type Answer = components['schemas']['Answer'];
 export type AnswerLine = components['schemas']['AnswerLine'];
 export type Answered = components['schemas']['Answered'];
 export type Approval = components['schemas']['Approval'];
+export type AuditEntry = components['schemas']['AuditEntry'];
+export type AuditLog = components['schemas']['AuditLog'];
 export type Because = components['schemas']['Because'];
 export type Begun = components['schemas']['Begun'];
 export type CallAnswered = components['schemas']['CallAnswered'];
@@ -2780,6 +2937,9 @@ export type LiveEvent = components['schemas']['LiveEvent'];
 export type MadeCall = components['schemas']['MadeCall'];
 export type MadeIn = components['schemas']['MadeIn'];
 export type Me = components['schemas']['Me'];
+export type MemberList = components['schemas']['MemberList'];
+export type MemberRole = components['schemas']['MemberRole'];
+export type MemberView = components['schemas']['MemberView'];
 export type Message = components['schemas']['Message'];
 export type MessageAdded = components['schemas']['MessageAdded'];
 export type MessageBody = components['schemas']['MessageBody'];
@@ -2792,10 +2952,14 @@ export type NamedPrompt = components['schemas']['NamedPrompt'];
 export type NewConversation = components['schemas']['NewConversation'];
 export type NewDownload = components['schemas']['NewDownload'];
 export type NewGrant = components['schemas']['NewGrant'];
+export type NewInvitation = components['schemas']['NewInvitation'];
 export type NewKey = components['schemas']['NewKey'];
+export type NewLink = components['schemas']['NewLink'];
+export type NewOwner = components['schemas']['NewOwner'];
 export type NewProvider = components['schemas']['NewProvider'];
 export type NewRating = components['schemas']['NewRating'];
 export type NewServer = components['schemas']['NewServer'];
+export type NewShareView = components['schemas']['NewShareView'];
 export type NewTurn = components['schemas']['NewTurn'];
 export type Notice = components['schemas']['Notice'];
 export type OfferedModel = components['schemas']['OfferedModel'];
@@ -2803,6 +2967,9 @@ export type Origin = components['schemas']['Origin'];
 export type Page = components['schemas']['Page'];
 export type PartialCall = components['schemas']['PartialCall'];
 export type PastCall = components['schemas']['PastCall'];
+export type PresenceChanged = components['schemas']['PresenceChanged'];
+export type PresenceView = components['schemas']['PresenceView'];
+export type PresentUser = components['schemas']['PresentUser'];
 export type Price = components['schemas']['Price'];
 export type Problem = components['schemas']['Problem'];
 export type Prompt = components['schemas']['Prompt'];
@@ -2851,6 +3018,12 @@ export type ServerPromptView = components['schemas']['ServerPromptView'];
 export type ServerSetup = components['schemas']['ServerSetup'];
 export type ServerSetupList = components['schemas']['ServerSetupList'];
 export type ServerTool = components['schemas']['ServerTool'];
+export type ShareList = components['schemas']['ShareList'];
+export type ShareView = components['schemas']['ShareView'];
+export type SharedConversation = components['schemas']['SharedConversation'];
+export type SharedMessage = components['schemas']['SharedMessage'];
+export type SharedPart = components['schemas']['SharedPart'];
+export type SignedOut = components['schemas']['SignedOut'];
 export type SkillBody = components['schemas']['SkillBody'];
 export type SkillSetup = components['schemas']['SkillSetup'];
 export type SkillSetupList = components['schemas']['SkillSetupList'];
@@ -2868,6 +3041,7 @@ export type TextCited = components['schemas']['TextCited'];
 export type TextDelta = components['schemas']['TextDelta'];
 export type TextEnd = components['schemas']['TextEnd'];
 export type TextStart = components['schemas']['TextStart'];
+export type Token = components['schemas']['Token'];
 export type ToolCall = components['schemas']['ToolCall'];
 export type ToolResult = components['schemas']['ToolResult'];
 export type ToolRun = components['schemas']['ToolRun'];
@@ -2884,6 +3058,7 @@ export type TurnInfo = components['schemas']['TurnInfo'];
 export type TurnStart = components['schemas']['TurnStart'];
 export type TurnState = components['schemas']['TurnState'];
 export type TurnTrace = components['schemas']['TurnTrace'];
+export type Typing = components['schemas']['Typing'];
 export type UiChatBody = components['schemas']['UIChatBody'];
 export type UiMessage = components['schemas']['UIMessage'];
 export type UiPart = components['schemas']['UIPart'];
@@ -2894,5 +3069,6 @@ export type UsageView = components['schemas']['UsageView'];
 export type VariantLine = components['schemas']['VariantLine'];
 export type Vote = components['schemas']['Vote'];
 export type Wait = components['schemas']['Wait'];
+export type WaysToSignIn = components['schemas']['WaysToSignIn'];
 export type $defs = Record<string, never>;
 export type operations = Record<string, never>;

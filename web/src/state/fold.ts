@@ -214,7 +214,7 @@ function emptyCall({ call: id, tool, provider_id, format, guessed }: Begun): Cal
 
 /** What every message has, whoever wrote it. */
 export function emptyMessage(id: string, conversation: string, parent: string | null, role: Message["role"], turn: string): Message {
-  const later = { author: null, model: null, finish: null, usage: null, metadata: {}, inner: [] };
+  const later = { author: null, model: null, finish: null, usage: null, metadata: {}, inner: [], by: null };
   return { id, conversation, parent, role, parts: [], turn, created: Date.now() / 1000, ...later };
 }
 

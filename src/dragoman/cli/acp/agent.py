@@ -58,7 +58,7 @@ def _before(cursor: str) -> tuple[float, str]:
     try:
         return float(updated), id
     except ValueError:
-        raise BadRequest(f"there is no page {cursor!r}") from None
+        raise BadRequest(f"unknown page {cursor!r}") from None
 
 
 async def _folder_of(store: Store, conversation: Conversation) -> str | None:
@@ -267,7 +267,7 @@ class AcpAgent:
     def _session(self, params: Params) -> EditorSession:
         id = _text(params, "sessionId")
         if id not in self._sessions:
-            raise RpcError(NOT_FOUND, f"there is no session {id!r} open here: load it first")
+            raise RpcError(NOT_FOUND, f"session {id!r} is not open here: load it first")
         return self._sessions[id]
 
     async def _session_of(self, conversation: str) -> str | None:

@@ -264,7 +264,7 @@ def check_choice(
     """BadRequest where there is no such option, or no such value of it."""
     offered = {one["id"]: one for one in _options(workspace, settings)}
     if option not in offered:
-        raise BadRequest(f"there is no option {option!r}: there are {', '.join(offered)}")
+        raise BadRequest(f"unknown option {option!r}: there are {', '.join(offered)}")
     if option == "model":
         workspace.runtime.services.model(value)  # NotFound, or a missing key, before it is stored
     elif value not in [one["value"] for one in offered[option]["options"]]:

@@ -86,7 +86,7 @@ class EditorQuestions(Tasks):
         try:
             await self._runtime.answer(question.id, replace(answer, hash=question.hash, by=_BY))
         except (AlreadyAnswered, TurnEnded):
-            return  # somebody else was first, or nobody need answer any more
+            return  # somebody else was first, or the request is closed
         except BadRequest as error:  # a form that does not fit: a no, which the model reads
             await self._runtime.answer(question.id, reject(str(error)))
 

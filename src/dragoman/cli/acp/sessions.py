@@ -41,7 +41,7 @@ from dragoman.web_address import split_uri
 _START = {
     "always": ("Start it now and from now on", "allow_always"),
     "once": ("Start it, this time", "allow_once"),
-    "reject": ("Go on without it", "reject_once"),
+    "reject": ("Continue without it", "reject_once"),
     "never": ("Never start it", "reject_always"),
 }
 
@@ -53,7 +53,7 @@ async def read_prompt(
     parts: list[Part] = []
     for number, block in enumerate(blocks):
         if not isinstance(block, dict):
-            raise BadRequest(f"block {number} of the prompt is no object")
+            raise BadRequest(f"block {number} of the prompt is not an object")
         try:
             part = await _part(store, block, folder)
         except KeyError as error:
@@ -218,7 +218,7 @@ class EditorSession:
             self._turns.remove(turn)
         if end is None:  # the store could not be written, or another program took the turn over
             await turn.result()
-            raise RpcError(INTERNAL_ERROR, "the turn went on in another program")
+            raise RpcError(INTERNAL_ERROR, "the turn continued in another program")
         await self._tell_title()
         return end
 
@@ -256,7 +256,7 @@ class EditorSession:
         try:
             turn = await resume_turn(self.runtime, self.chat.id)
         except TurnSetAside as error:
-            return f"The last turn cannot go on here: {error}"
+            return f"The last turn cannot continue here: {error}"
         if turn is None and (running := await self.runtime.store.live_turns(self.chat.id)):
             turn = self.runtime.turn(running[-1].id)
         return turn

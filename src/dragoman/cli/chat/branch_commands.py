@@ -27,7 +27,7 @@ _FORCE = "force"
 async def rerun(session: Session, model: str) -> TurnHandle:
     info = await session.here.info()
     if info.leaf is None:
-        raise BadRequest("there is no answer yet")
+        raise BadRequest("no answer yet")
     return await session.here.rerun(info.leaf, model=model or None)
 
 
@@ -47,7 +47,7 @@ async def branches(session: Session, number: str) -> None:
             session.console.print(Text(f" {mark} {place}  {_summarize(tree, tip)}"))
         return
     if not number.isdecimal() or not 1 <= int(number) <= len(tips):
-        raise BadRequest(f"there is no branch {number!r}: there are 1 to {len(tips)}")
+        raise BadRequest(f"unknown branch {number!r}: there are 1 to {len(tips)}")
     await session.here.move_to(tips[int(number) - 1])
     session.notify(f"on branch {number} of {len(tips)}")
     print_messages(session.console, (await session.here.messages())[-2:], thoughts=session.thoughts)
@@ -221,4 +221,4 @@ def _tell_conflicts(session: Session, error: RevertConflict, command: str) -> No
     session.notify("nothing was changed: this would lose what others did", "yellow")
     for path, why in error.conflicts[:20]:
         session.notify(f"{path}: {why}", "yellow")
-    session.notify(f"{command} does it all the same")
+    session.notify(f"{command} does it anyway")

@@ -53,7 +53,7 @@ async def agent(session: Session, name: str) -> None:
             mark = "→" if one.name == now else " "
             session.console.print(Text(f" {mark} {one.name}  {plain(one.description)}"))
         none = "no agents are set up: [agents.NAME] in dragoman.toml"
-        return session.notify("/agent none: nobody in particular" if agents else none)
+        return session.notify("/agent none: no agent" if agents else none)
     if name == "none":
         await session.change(agent=None)
         return session.notify("no agent in particular")
@@ -123,7 +123,7 @@ async def tools(session: Session, switch: str) -> None:
     there = {group.name for group in toolbox.groups}
     there |= {f"{group.name}.{tool.name}" for group in toolbox.groups for tool in group.tools}
     if name not in there:
-        raise BadRequest(f"there is no group or tool {name!r}: /tools lists them")
+        raise BadRequest(f"unknown group or tool {name!r}: /tools lists them")
     await session.change(tools={**known, name: word == "on"})
     return session.notify(f"{name} is {word} in this conversation")
 
@@ -214,7 +214,7 @@ async def grants(session: Session, argument: str) -> None:
     if word == "revoke" and number.isdecimal() and 1 <= int(number) <= len(given):
         grant = given[int(number) - 1]
         await session.runtime.revoke(grant.id)
-        return session.notify(f"taken back: {describe_grant(grant)}")
+        return session.notify(f"undone: {describe_grant(grant)}")
     if argument:
         raise BadRequest(f"say /grants, or /grants revoke N, with N from 1 to {len(given)}")
     for place, grant in enumerate(given, 1):
@@ -242,7 +242,7 @@ async def prompt(session: Session, argument: str) -> None:
         return await _list(session, sources.values())
     server, name, *given = [*words, ""] if len(words) == 1 else words
     if server not in sources:
-        raise BadRequest(f"there is no server {server!r}: there are {', '.join(sources)}")
+        raise BadRequest(f"unknown server {server!r}: there are {', '.join(sources)}")
     if not name:
         return await _list(session, [sources[server]])
     values = dict(word.partition("=")[::2] for word in given)

@@ -106,7 +106,7 @@ COMMANDS: dict[str, Command] = {
     "deny": Command("/deny RULE [hour|always]", "what must not run here", here.deny),
     "grants": Command("/grants [revoke N]", "what you allowed and denied; take it back", here.grants),
     "queue": Command("/queue [drop N]", "what waits for its turn", turns.queue),
-    "compact": Command("/compact", "sum up what was said, with your next message", turns.compact),
+    "compact": Command("/compact", "compact the earlier messages with your next message", turns.compact),
     "context": Command("/context", "what fills the model's context, and how much", turns.context),
     "trace": Command("/trace", "what took how long in the last turn, and why it ran", turns.trace),
     "cost": Command("/cost", "tokens and money spent in this conversation", here.cost),
@@ -117,7 +117,9 @@ COMMANDS: dict[str, Command] = {
     "redo": Command("/redo [force]", "take the last /undo back", branches.redo),
     "diff": Command("/diff [all]", "what the last turn did to your files; the whole talk", branches.diff),
     "branches": Command("/branches [N]", "the versions of this conversation; go to one", branches.branches),
-    "fork": Command("/fork [folder]", "go on in a copy of this, or with a copy of the files", branches.fork),
+    "fork": Command(
+        "/fork [folder]", "continue in a copy of this, or with a copy of the files", branches.fork
+    ),
     "workspace": Command("/workspace [NAME]", "the folder tools work in here; another one", here.workspace),
     "attach": Command("/attach FILE", "send a file with your next message", here.attach),
     "prompt": Command("/prompt [SERVER NAME …]", "a text that an MCP server offers", here.prompt),
@@ -140,5 +142,5 @@ async def run_command(session: Session, line: str) -> TurnHandle | None:
     if word not in COMMANDS:
         near = get_close_matches(word, [*COMMANDS, *session.templates], n=1)
         hint = f"did you mean /{near[0]}?" if near else "/help lists what there is"
-        raise BadRequest(f"there is no /{word}: {hint}")
+        raise BadRequest(f"unknown command /{word}: {hint}")
     return await COMMANDS[word].run(session, rest.strip())

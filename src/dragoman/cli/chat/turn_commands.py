@@ -31,9 +31,9 @@ SHARES: dict[ShareKind, str] = {
 async def compact(session: Session, argument: str) -> None:
     """With the next message: a model has to write the summary, and that is a request like another."""
     if len(await session.here.messages()) < 2:
-        raise BadRequest("there is nothing to sum up yet")
+        raise BadRequest("there is nothing to compact yet")
     session.compact = True
-    session.notify("what came before is summed up first when you send your next message; nothing is deleted")
+    session.notify("the earlier messages are compacted when you send your next message; nothing is deleted")
 
 
 async def queue(session: Session, argument: str) -> None:

@@ -85,7 +85,7 @@ async def _chat(settings: Settings, flags: ChatFlags) -> None:
         except (InputClosed, Interrupted, Quit):
             pass
         if session.chat is not None:
-            session.notify(f"dragoman chat {session.chat.id} goes on here")
+            session.notify(f"dragoman chat {session.chat.id} continues here")
 
 
 def _report_failure(console: Console, context: dict[str, Any]) -> None:

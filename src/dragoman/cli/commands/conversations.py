@@ -80,7 +80,7 @@ def _has_store(settings: Settings) -> bool:
     """Whether there is one. One that somebody named and that is not there is a slip: ConfigError."""
     address = store_of(settings)
     if not address.is_there and settings.origins.get("store", "").startswith("--"):
-        raise ConfigError(f"there is no database {address} yet: name another one with --store")
+        raise ConfigError(f"database not found: {address} yet: name another one with --store")
     return address.is_there
 
 
@@ -197,9 +197,9 @@ def _read_export(file: str) -> dict[str, JsonValue]:
     except OSError as error:
         raise BadRequest(f"{file} cannot be read: {error.strerror}") from error
     except ValueError as error:
-        raise BadRequest(f"{file} is no JSON: {error}") from error
+        raise BadRequest(f"{file} is not valid JSON: {error}") from error
     if not isinstance(data, dict):
-        raise BadRequest(f"{file} is no export of a conversation: an object was expected")
+        raise BadRequest(f"{file} is not an export of a conversation: an object was expected")
     return data
 
 
@@ -220,7 +220,7 @@ async def _delete_named(flags: DeleteFlags, names: Sequence[str]) -> None:
         for one in found:
             print(f"  {_line(one)}, used last on {_day(one.updated)}", file=sys.stderr)
         what = "it" if len(found) == 1 else f"these {len(found)} conversations"
-        typer.confirm(f"Delete {what}? There is no way back", abort=True)
+        typer.confirm(f"Delete {what}? This cannot be undone", abort=True)
     if not dry_run:
         await _delete([one.id for one in found], settings)
     for one in found:
@@ -274,7 +274,7 @@ async def _delete_old(flags: DeleteFlags, older_than: str) -> None:
         return
     if not flags.yes and sys.stdin.isatty():
         many = f"{count(len(found), 'conversation')}, untouched since {_day(found[-1].updated)} or longer"
-        typer.confirm(f"Delete {many}? There is no way back", abort=True)
+        typer.confirm(f"Delete {many}? This cannot be undone", abort=True)
     async with open_store(settings) as runtime:
         gone = await runtime.store.delete_untouched(before)
         await runtime.way_back.forget(gone)

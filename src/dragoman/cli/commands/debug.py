@@ -120,7 +120,7 @@ def parse(flags: ParseFlags) -> int:
         reply = _parse_string(line)
         if reply is None:
             status = 1
-            error = f"line {number} is no JSON string"
+            error = f"line {number} is not a JSON string"
             print_json({"calls": [], "text": "", "errors": [error]})
         else:
             print_json(parse_report(name, reply, specs))
@@ -142,7 +142,7 @@ def _read_tools(file: Path) -> tuple[ToolSpec, ...]:
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
     except ValueError as error:
-        raise ConfigError(f"{file} is no JSON: {error}") from error
+        raise ConfigError(f"{file} is not valid JSON: {error}") from error
     listed = content.get("tools") if isinstance(content, dict) else content
     if not isinstance(listed, list):
         raise ConfigError(f"{file} holds no list of tools")

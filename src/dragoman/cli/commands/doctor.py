@@ -44,7 +44,7 @@ EXTRAS = {
     "keyring": ("keyring", "keyring", "keys from the system's keyring"),
     "prices": ("genai_prices", "genai-prices", "what a turn costs"),
     "objects": ("obstore", "obstore", "attachments in S3, Google Cloud Storage or Azure"),
-    "local": ("xllamacpp", "xllamacpp", "the model in the box, and GGUF files"),
+    "local": ("xllamacpp", "xllamacpp", "the bundled model, and GGUF files"),
 }
 SIGNS = {"fine": ("✓", "green"), "optional": ("–", "dim"), "missing": ("✗", "red")}
 PATIENCE = 5.0  # seconds a model's server has to answer
@@ -153,7 +153,7 @@ async def _check_contents(settings: Settings, *, mend: bool) -> AsyncIterator[Fi
             if isinstance(runtime.store, SqlAttachments):
                 other = await runtime.store.list_named_blobs()
     except DragomanError as error:
-        yield Finding("store", "missing", f"not looked at: {error}", "mend that first")
+        yield Finding("store", "missing", f"not looked at: {error}", "fix that first")
         return
     for defect in check_store(address.path, mend=mend, other_blobs=other):
         if defect.mended:
@@ -295,7 +295,7 @@ async def check_servers(settings: Settings) -> list[Finding]:
 async def _check_server(name: str, server: McpServer) -> Finding:
     if server.command is not None and shutil.which(server.command) is None:
         mend = f"install {server.command}, or: dragoman mcp remove {name}"
-        return Finding(f"mcp {name}", "missing", f"there is no program {server.command}", mend)
+        return Finding(f"mcp {name}", "missing", f"program not found: {server.command}", mend)
     async with tried(McpSource(name, server, patience=CHECK)) as source:
         if source.state != "running":
             problem, mend = source.error or source.state, f"dragoman mcp test {name}"

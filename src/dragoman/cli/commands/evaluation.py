@@ -27,17 +27,19 @@ from dragoman.cli.flags.evaluation import (
 from dragoman.cli.folder_trust import settings_for
 from dragoman.cli.lookup import each_conversation, find_turn, match_id
 from dragoman.cli.model_choice import choose_model
+from dragoman.cli.terminal.approvals import LineInput
+from dragoman.cli.terminal.forms import InputClosed
 from dragoman.cli.terminal.tables import open_console
 from dragoman.cli.terminal.text import count, one_line, plain, print_json
 from dragoman.config.build import build_runtime, store_of
 from dragoman.config.settings import Settings
 from dragoman.config.workspaces import workspace_of
-from dragoman.errors import ConfigError, DragomanError, NotFound
+from dragoman.errors import BadRequest, ConfigError, DragomanError, NotFound
 from dragoman.evaluation.bfcl import bfcl_cases, read_lines
 from dragoman.evaluation.case import FOLDER, RUNS, Case, cases, save_cases, values_of
 from dragoman.evaluation.evaluate import Check, Estimate, Progress, run
 from dragoman.evaluation.expected import ExpectedCall, MadeCall, Rubric
-from dragoman.evaluation.report import HEADS, CaseRun, Report, Variant, find_report, reports_in
+from dragoman.evaluation.report import HEADS, CaseRun, Report, find_report, reports_in
 from dragoman.evaluation.stored_turns import case_of_turn
 from dragoman.messages.request import ToolSpec
 from dragoman.runtime import Runtime
@@ -167,6 +169,8 @@ async def run_cases(flags: RunCasesFlags) -> int:
     built = build_runtime(settings, model=chosen.models, adopts=False)
     folder, runtime = _folder(flags, settings), built.runtime
     _check_name(flags.name)
+    if flags.unrecorded.value == "ask" and not sys.stdin.isatty():
+        raise ConfigError("No terminal to ask at. Choose `--unrecorded fail` or `simulate`.")
     earlier = _earlier(flags, folder / RUNS)
     async with chosen.models:
         found = await _cases_of(flags, settings, runtime, folder)
@@ -236,11 +240,12 @@ _ASKING = asyncio.Lock()
 
 
 async def _ask_at_terminal(case: Case, tool: ToolSpec, call: MadeCall) -> str:
-    if not sys.stdin.isatty():
-        raise ConfigError("No terminal to ask at. Choose `--unrecorded fail` or `simulate`.")
     async with _ASKING:
         question = f"\n{case.id}: no result is recorded for {one_line(call.identity, 500)}\nResult: "
-        return await asyncio.to_thread(input, plain(question))
+        try:
+            return await LineInput().line(plain(question))
+        except InputClosed:
+            raise BadRequest("You gave no result.") from None
 
 
 class _ProgressLine:
@@ -338,27 +343,17 @@ def _print_tables(console: Console, report: Report, earlier: Report | None) -> N
         for case in dict.fromkeys(one.case for one in chosen):
             variants = ", ".join(str(one.variant) for one in chosen if one.case == case)
             console.print(Text(f"  {case}  {variants}", style), soft_wrap=True)
-    failed: dict[tuple[str, Variant], list[CaseRun]] = {}
-    for one in report.runs:
-        if one.passed is False:
-            failed.setdefault((one.case, one.variant), []).append(one)
+    failed = [*report.failures()]
     if failed:
         console.print(Text("\nfailed", "bold"))
-    for (case, variant), runs in [*failed.items()][:_SHOWN]:
-        often = f"{len(runs)} of {len(report.runs_of(case, variant))}"
-        console.print(Text(f"  {case}  {variant}  {often}"), soft_wrap=True)
-        reasons = dict.fromkeys(reason for one in runs for reason in one.reasons)
+    for one, often, reasons in failed[:_SHOWN]:
+        console.print(Text(f"  {one.case}  {one.variant}  {often}"), soft_wrap=True)
         for reason in reasons:
             console.print(Text(f"    {one_line(reason, 160)}", "red"), soft_wrap=True)
-        if (parts := report.divergence(runs[0])) is not None:
-            console.print(Text(f"    diverges at {one_line(str(parts), 160)}", "dim"), soft_wrap=True)
     rest = len(failed) - _SHOWN
     more = f"{count(rest, 'more failed case')}. " if rest > 0 else ""
-    skipped = sum(bool(one.skipped) for one in report.runs)
-    if skipped:
-        console.print(
-            Text(f"\n{count(skipped, 'answer')} not asked for: the cost limit was reached.", "yellow")
-        )
+    if report.skipped:
+        console.print(Text(f"\n{report.skipped}", "yellow"))
     console.print(
         Text(f"\n{more}`dragoman eval report {report.name} --case ID` shows a case in full.", "dim")
     )

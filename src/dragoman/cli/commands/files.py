@@ -109,10 +109,10 @@ async def _carry_out(
         return await run(flags.force)
     except RevertConflict as error:
         if not sys.stdin.isatty():
-            raise BadRequest(f"{error.what}: --force goes back all the same, or mend it first") from error
+            raise BadRequest(f"{error.what}: --force goes back anyway, or fix it first") from error
         for path, why in error.conflicts:
             print(f"  {visible(path)}: {why}", file=sys.stderr)
-        typer.confirm("Go back all the same? These changes would be lost", abort=True, err=True)
+        typer.confirm("Go back anyway? These changes would be lost", abort=True, err=True)
         return await run(True)
 
 

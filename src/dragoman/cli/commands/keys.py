@@ -62,7 +62,7 @@ def list_keys(flags: ListKeysFlags) -> None:
         )
         return
     if not found:
-        print("There is no key yet: dragoman keys set PROVIDER stores one.", file=sys.stderr)
+        print("No keys yet: dragoman keys set PROVIDER stores one.", file=sys.stderr)
     for one, key in found:
         print(f"{one.name}\t{key.name}\t{key.source}")
 

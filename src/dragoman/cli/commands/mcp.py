@@ -223,7 +223,7 @@ async def test_server(flags: TestServerFlags) -> int:
     """Connect, and print what it offers, or why it is not there: then the status is 1."""
     name, servers = flags.name, load_servers(flags)
     if name not in servers:
-        raise ConfigError(f"there is no server {name!r}: {_list_names(servers)}")
+        raise ConfigError(f"unknown server {name!r}: {_list_names(servers)}")
     report = await _probe(name, replace(servers[name][0], enabled=True))
     if flags.json:
         print_json(report, indent=2)

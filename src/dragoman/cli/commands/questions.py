@@ -113,7 +113,7 @@ async def answer(flags: AnswerFlags) -> None:
         question = await find_question(runtime.store, flags.question)
         await runtime.answer(question.id, to_answer(flags, question))
     print(f"answered {question.id}")
-    print(f"If no program is at work on it: dragoman resume {question.conversation} goes on.")
+    print(f"If no program is at work on it: dragoman resume {question.conversation} continues.")
 
 
 def _parse_arguments(text: str | None, question: Question) -> Arguments | None:
@@ -122,7 +122,7 @@ def _parse_arguments(text: str | None, question: Question) -> Arguments | None:
     try:
         arguments = parse_json(text)
     except ValueError as error:
-        raise BadRequest(f"--arguments is no JSON: {error}") from error
+        raise BadRequest(f"--arguments is not valid JSON: {error}") from error
     if not isinstance(arguments, dict):
         raise BadRequest("--arguments is an object: '{ … }'")
     if question.schema:

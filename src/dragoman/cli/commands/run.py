@@ -157,7 +157,7 @@ async def _write_files(flags: RunFlags, runtime: Runtime, turn: TurnHandle[Any],
 def _check_agent(flags: RunFlags, runtime: Runtime) -> None:
     if flags.agent is not None and flags.agent not in runtime.services.agents:
         known = ", ".join(runtime.services.agents) or "none"
-        raise ConfigError(f"--agent: there is no agent {flags.agent!r}: there are {known}")
+        raise ConfigError(f"--agent: unknown agent {flags.agent!r}: there are {known}")
 
 
 async def _start_servers(toolbox: Toolbox) -> None:
@@ -246,7 +246,7 @@ async def _resume(runtime: Runtime, conversation: ConversationHandle) -> TurnHan
     turn = await resume_turn(runtime, conversation.id)
     if turn is None:
         raise BadRequest(f"nothing was interrupted in conversation {conversation.id}: say something")
-    print(f"· going on with turn {turn.id}", file=sys.stderr)
+    print(f"· continuing with turn {turn.id}", file=sys.stderr)
     return turn
 
 
@@ -284,18 +284,18 @@ async def follow(
             raise
         task.uncancel()
         where = (await runtime.store.turn(turn.id)).conversation
-        waits = f"it waits for your answer: `dragoman resume {where}` asks again, and goes on"
+        waits = f"it waits for your answer: `dragoman resume {where}` asks again, and continues"
         return end_without_turn(waits, "waiting"), STATUS["error"]
     except OSError as error:  # of what is printed: the reader has gone, or the disk is full
         gone = isinstance(error, BrokenPipeError)
-        if await turn.cancel("nobody reads its answer any more" if gone else "its answer cannot be written"):
+        if await turn.cancel("its answer has no reader" if gone else "its answer cannot be written"):
             await turn.reached("cancelled")
         raise
     finally:
         await questions.close()
     if end is None:  # the store could not be written, or another program took the turn over
         await turn.result()
-        return end_without_turn("the turn went on elsewhere"), STATUS["error"]
+        return end_without_turn("the turn continued elsewhere"), STATUS["error"]
     status = await _status(turn, end, cut=cut)
     if typed and status == 0:
         output.take_value((await turn.result()).output)

@@ -58,7 +58,7 @@ def read_output_type(flags: RunFlags) -> SchemaOutput | None:
     except BadRequest as error:
         raise ConfigError(f"--output-type: {flags.output_type}: {error}") from error
     except ValueError as error:
-        raise ConfigError(f"--output-type: {flags.output_type} is no JSON: {error}") from error
+        raise ConfigError(f"--output-type: {flags.output_type} is not valid JSON: {error}") from error
 
 
 def read_options(flags: RunFlags, model: ModelType) -> dict[str, JsonValue]:

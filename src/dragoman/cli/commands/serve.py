@@ -16,10 +16,12 @@ import webbrowser
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 
+from dragoman.background import in_thread
 from dragoman.cli.flags.chat import ServeFlags, WorkerFlags
 from dragoman.cli.folder_trust import settings_for
 from dragoman.cli.listening import HOST, PORT, files_of, listen_on, log_warnings
@@ -28,6 +30,7 @@ from dragoman.cli.terminal.keyboard import on_enter
 from dragoman.cli.terminal.text import near_home
 from dragoman.config.build import Built, build_runtime, store_of, turns_of
 from dragoman.config.settings import Settings
+from dragoman.config.tables import parse_duration
 from dragoman.config.workspaces import workspace_of
 from dragoman.conversation.tree import LOCAL
 from dragoman.errors import ConfigError
@@ -38,13 +41,15 @@ from dragoman.server.auth import Auth, load_secret
 from dragoman.server.links import LIFETIME, RunningServer, announce
 from dragoman.server.listener import HttpServer
 from dragoman.server.middleware import LOOPBACK
+from dragoman.server.oidc import OidcProvider, OidcSettings
 from dragoman.server.proxies import Proxies
 from dragoman.server.publisher import Publisher
 from dragoman.server.setup.own_settings import OwnSettings
 from dragoman.server.shapes import CurrentModel
 from dragoman.store.address import StoreAddress, StoreFile
 from dragoman.store.store import Store
-from dragoman.stored_keys import open_private
+from dragoman.stored_keys import keys, open_private
+from dragoman.wire.http_client.client import HttpClient
 from dragoman.wire.http_client.network import is_loopback
 
 _PAGE = """<!doctype html>
@@ -68,7 +73,7 @@ async def serve(flags: ServeFlags) -> None:
     settings = settings_for(flags, values)
     log_warnings()
     if settings.values.get("workers", {}).get("role") == "worker":
-        raise ConfigError('a worker serves nobody: start it with "dragoman worker"')
+        raise ConfigError('a worker serves no users: start it with "dragoman worker"')
     table = settings.values.get("server", {})
     password, proxies = _password(settings), Proxies(table.get("proxies", []))
     with _listen(settings, password) as listener:
@@ -78,9 +83,19 @@ async def serve(flags: ServeFlags) -> None:
         except ConfigError as error:  # the web UI opens anyway: another model can be set up there
             print(f"dragoman: {error}", file=sys.stderr)
         built = build_runtime(settings, model=chosen.models, **turns_of(settings))
-        async with chosen.models, built.runtime as runtime, prepared_ahead(chosen, runtime):
+        async with (
+            chosen.models,
+            HttpClient() as http,
+            built.runtime as runtime,
+            prepared_ahead(chosen, runtime),
+        ):
             folder = files_of(settings)
-            auth = Auth(runtime.store, await _secret(runtime.store, folder), password=password)
+            auth = Auth(
+                runtime.store,
+                await _secret(runtime.store, folder),
+                password=password,
+                oidc=await in_thread(lambda: _oidc(settings, http)),
+            )
             app = server(
                 runtime,
                 auth,
@@ -163,6 +178,28 @@ def _password(settings: Settings) -> str | None:
     return password
 
 
+def _oidc(settings: Settings, http: HttpClient) -> OidcProvider | None:
+    """The provider at which users sign in. ConfigError where its secret is named and nowhere to be found."""
+    table = settings.values.get("server", {}).get("oidc")
+    if table is None:
+        return None
+    given: dict[str, Any] = {name: value for name, value in table.items() if name != "client_secret_from"}
+    parsers: dict[str, Callable[[Any], object]] = {
+        "scopes": tuple,
+        "allowed_groups": frozenset,
+        "session": parse_duration,
+    }
+    given |= {name: parse(given[name]) for name, parse in parsers.items() if name in given}
+    if (variable := table.get("client_secret_from")) is not None:
+        given["client_secret"] = os.environ.get(variable) or keys().read(variable)
+        if not given["client_secret"]:
+            raise ConfigError(
+                f"server.oidc.client_secret_from: neither the environment nor the keyring has {variable}. "
+                "Set the variable to the client secret, or remove the setting for a public client."
+            )
+    return OidcProvider(OidcSettings(**given), http)
+
+
 def _has_screen() -> bool:
     """Whether somebody sits before a browser of this machine."""
     graphical = sys.platform in ("darwin", "win32") or bool(
@@ -179,7 +216,7 @@ async def fetch_model(chosen: ChosenModel) -> None:
 
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, transient=True, disable=not sys.stdout.isatty()) as bar:
-        task = bar.add_task("fetching the model in the box", total=None, visible=False)
+        task = bar.add_task("fetching the bundled model", total=None, visible=False)
         await fetch(progress=lambda done, total: bar.update(task, completed=done, total=total, visible=True))
 
 
@@ -188,7 +225,7 @@ def _greet(settings: Settings, chosen: ChosenModel, built: Built, url: str) -> N
     console.print(f"[bold]Dragoman[/bold]  {url}")
     show_setup(console, settings, chosen, built)
     another = "Enter prints another link. " if sys.stdin.isatty() else ""
-    console.print(f"  {another}Ctrl-C stops it; what runs goes on at the next start.", style="dim")
+    console.print(f"  {another}Ctrl-C stops it. Running turns resume at the next start.", style="dim")
 
 
 def show_setup(console: Console, settings: Settings, chosen: ChosenModel, built: Built) -> None:

@@ -27,7 +27,7 @@ async def copy(flags: CopyFlags) -> None:
     if same and here.shown_blobs == there.shown_blobs:
         raise BadRequest("both are the same store")
     if not here.is_there:
-        raise ConfigError(f"there is no database {here}")
+        raise ConfigError(f"database not found: {here}")
     lost = await _copy(here, there, only_blobs=same)
     for blob in lost:
         print(f"left out, since it cannot be read: attachment {blob}", file=sys.stderr)
@@ -95,7 +95,7 @@ async def migrate(flags: MigrateFlags) -> None:
     named = store_address(absolute_place(place) or "") if place else store_of(settings)
     address = replace(named, blobs=None, migrates=True)
     if place and isinstance(address, StoreFile) and not address.is_there:
-        raise BadRequest(f"there is no file {address}: is its name right? A new store needs no migration")
+        raise BadRequest(f"file not found: {address}: is its name right? A new store needs no migration")
     store = store_at(address)
     assert isinstance(store, SqlDatabase), "both engines are"
     before = await store.schema_state()

@@ -34,7 +34,7 @@ def _trust(folder: Path, *, confirmed: bool) -> None:
     if not contents.files and contents.unsafe is None:
         print(f"There is nothing in {folder} that would act.")
         return
-    print(f"{one_line(str(folder), 500)} brings things of its own, which would act:", file=sys.stderr)
+    print(f"{one_line(str(folder), 500)} has settings and code that would act:", file=sys.stderr)
     show(contents)
     if (earlier := trust_answers().find(folder)) is not None and earlier.trusted:
         _show_changes(earlier.changes(contents), sys.stderr)
@@ -54,7 +54,7 @@ def _revoke(named: Path | None) -> None:
     folder = _find_folder(named, known=True)
     if not trust_answers().forget(folder):
         raise BadRequest(f"nothing was said about {folder}: dragoman trust --list shows what was")
-    print(f"{folder} is not trusted any more: it will be asked about again")
+    print(f"{folder} is no longer trusted: it will be asked about again")
 
 
 def _list_decisions(*, as_json: bool) -> None:
@@ -105,7 +105,7 @@ def _find_folder(named: Path | None, *, known: bool = False) -> Path:
     """The folder that is named; else the one whose settings hold here, else this one."""
     if named is not None:
         if not named.is_dir() and not known:  # one that is gone can still be forgotten
-            raise ConfigError(f"{named} is no folder")
+            raise ConfigError(f"{named} is not a folder")
         return Path(os.path.realpath(named))
     file = find_project_file(Path.cwd())
     return Path(os.path.realpath(file.parent if file is not None else Path.cwd()))

@@ -82,7 +82,7 @@ async def steer(flags: SteerFlags) -> None:
         turn = await _find_live(runtime.store, flags.turn)
         if await runtime.store.is_abandoned(turn):
             where = (await runtime.store.turn(turn)).conversation
-            raise BadRequest(f"nobody runs {turn}: `dragoman resume {where}` goes on with it first")
+            raise BadRequest(f"nobody runs {turn}: `dragoman resume {where}` continues with it first")
         await runtime.turn(turn).steer(" ".join(flags.message))
     print(f"{turn} reads it before its next step")
 

@@ -17,7 +17,7 @@ from dragoman.cli.folder_trust import settings_for
 from dragoman.cli.lookup import open_store
 from dragoman.cli.terminal.tables import NARROW, as_markup, open_console
 from dragoman.cli.terminal.text import print_json
-from dragoman.config.build import store_of
+from dragoman.config.build import store_of, teams_of
 from dragoman.errors import BadRequest, ConfigError
 from dragoman.messages.usage import Dimension, Spending, dimensions, group
 
@@ -39,6 +39,10 @@ async def show_usage(flags: UsageFlags) -> None:
     if store_of(settings).is_there:
         async with open_store(settings) as runtime:
             spent = await runtime.store.spending(began, flags.person)
+            if flags.team is not None:
+                runtime.teams = teams_of(settings.values)
+                members = await runtime.members(flags.team)
+                spent = [one for one in spent if one.person in members]
     rows = group(spent, names)
     columns = [*names, *(_CALLS if "tool" in names else _NUMBERS)]
     if flags.json:

@@ -40,6 +40,53 @@ class LabelFlags(StoreFlags):
     untag: Annotated[list[str] | None, typer.Option(metavar="WORD", help="Remove a tag. Repeatable.")] = None
 
 
+class RoleName(StrEnum):
+    READS = "reads"
+    ANSWERS = "answers"
+    TAKES_PART = "takes_part"
+
+
+class OmittedPart(StrEnum):
+    ARGUMENTS = "arguments"
+    RESULTS = "results"
+    FILES = "files"
+    REASONING = "reasoning"
+
+
+@group.command("share", "commands.sharing:share", "`dragoman share last --with ada --role takes_part`")
+class ShareFlags(StoreFlags, JsonFlags):
+    """Share a conversation with users of a server, or by a link."""
+
+    conversation: Conversation
+    user: Annotated[str | None, typer.Option("--with", metavar="USER", help="Share it with this user.")] = (
+        None
+    )
+    role: Annotated[
+        RoleName, typer.Option(help="Role of the member: read, answer questions, or take part.")
+    ] = RoleName.READS
+    invite: Annotated[
+        bool, typer.Option("--invite", help="Print an invitation, which makes one user a member.")
+    ] = False
+    link: Annotated[bool, typer.Option("--link", help="Print a link, with which anyone can read.")] = False
+    upto: Annotated[str | None, typer.Option(metavar="MESSAGE", help="The last message a link shows.")] = None
+    frozen: Annotated[bool, typer.Option("--frozen", help="Let a link show the present state only.")] = False
+    omit: Annotated[list[OmittedPart] | None, typer.Option(help="Leave this out of a link. Repeatable.")] = (
+        None
+    )
+    expires: Annotated[str, typer.Option(metavar="TIME", help="How long an invitation or link is valid.")] = (
+        "7d"
+    )
+    list_all: Annotated[
+        bool, typer.Option("--list", help="List members, invitations and links. This is the default.")
+    ] = False
+    remove: Annotated[str | None, typer.Option(metavar="USER", help="Share it no more with this user.")] = (
+        None
+    )
+    revoke: Annotated[str | None, typer.Option(metavar="ID", help="Revoke an invitation or a link.")] = None
+    transfer: Annotated[str | None, typer.Option(metavar="USER", help="Make this member the owner.")] = None
+    leave: Annotated[bool, typer.Option("--leave", help="Leave a conversation of another user.")] = False
+
+
 @group.command("show", "commands.conversations:show", "`dragoman show last | less`")
 class ShowFlags(StoreFlags, JsonFlags):
     """Print a conversation: messages, calls, pending approvals."""

@@ -1,4 +1,4 @@
-"""`dragoman explain`, `top`, `usage`, `decode` and `parse`: turns, costs and streams up close."""
+"""`dragoman explain`, `top`, `usage`, `audit`, `decode` and `parse`: turns, costs and streams up close."""
 
 from pathlib import Path
 from typing import Annotated
@@ -56,7 +56,17 @@ class UsageFlags(StoreFlags, JsonFlags):
     )
     since: Annotated[str | None, typer.Option(metavar="WHEN", help="Start: 2026-11-01, 7d, 2w, 12h.")] = None
     person: Annotated[str | None, typer.Option(help="Only this user.")] = None
+    team: Annotated[str | None, typer.Option(help="Only the members of this team.")] = None
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False
+
+
+@group.command("audit", "commands.people:show_audit", "`dragoman audit --since 7d --json`")
+class AuditFlags(StoreFlags, JsonFlags):
+    """List sign-ins, users, rules, answers, deletions and changed settings, oldest first."""
+
+    since: Annotated[
+        str | None, typer.Option(metavar="WHEN", help="Only since then: 2026-11-01, 7d, 2w, 12h.")
+    ] = None
 
 
 @group.command("decode", "commands.debug:decode", "`dragoman decode --wire openai_chat < stream.sse`")

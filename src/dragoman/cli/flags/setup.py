@@ -150,16 +150,22 @@ class AddPersonFlags(StoreFlags):
     """Add a user. Prints their key once, and stores only a hash."""
 
     name: Name
+    restore: Annotated[
+        bool, typer.Option("--restore", help="Give the new user what a removed one with this name has left.")
+    ] = False
 
 
 @people.command("list", "commands.people:list_people", "`dragoman people list --json`")
 class ListPeopleFlags(StoreFlags, JsonFlags):
-    """List users."""
+    """List users, and the account of those who sign in at a provider."""
 
 
 @people.command("remove", "commands.people:remove_person", "`dragoman people remove anna`")
 class RemovePersonFlags(StoreFlags):
-    """Remove a user and their key. Their conversations stay."""
+    """Remove a user: end key, sign-ins, links and live streams, and cancel turns.
+
+    Conversations stay. No other user gets the name, unless you add it with `--restore`.
+    """
 
     name: Name
 

@@ -146,7 +146,7 @@ def _parse_edit(question: Question, text: str) -> Answer:
     try:
         arguments = parse_json(text)
     except ValueError as error:
-        raise NotAChoice(f"that is no JSON: {error}") from None
+        raise NotAChoice(f"that is not valid JSON: {error}") from None
     if not isinstance(arguments, dict):
         raise NotAChoice("arguments are an object: { … }")
     return allow_once(arguments)
@@ -172,7 +172,7 @@ def _kept(question: Question, line: str) -> Answer | None:
     number = int(found[3] or 1)
     if not 1 <= number <= len(options):
         many = f"there are rules 1 to {len(options)}" if len(options) > 1 else "there is one rule"
-        raise NotAChoice(f"there is no rule {number}: {many}")
+        raise NotAChoice(f"unknown rule {number}: {many}")
     scope, rules = _SCOPES.get(found[2], "conversation"), options[number - 1]
     if found[1]:
         return reject(scope=scope, rules=rules)

@@ -154,4 +154,4 @@ def _describe_settled(question: Question) -> str:
     if question.answer is not None:
         by = f" by {one_line(question.answer.by)}" if question.answer.by else ""
         return f"{question.answer.verdict}, answered elsewhere{by}"
-    return question.closed or "nobody need answer any more"
+    return question.closed or "the request is closed"

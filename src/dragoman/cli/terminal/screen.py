@@ -403,7 +403,7 @@ def _print_answer(console: Console, message: Message, thoughts: bool) -> None:
             case File():
                 console.print(Text(describe_file(part), "cyan"))
             case Summary(text=text):
-                console.print(Text(f"· what came before, summed up: {plain(text)}", "dim"))
+                console.print(Text(f"· what came before, compacted: {plain(text)}", "dim"))
             case Error(message=text):
                 console.print(Text(f"error: {one_line(text, 2000)}", "red"))
             case _:

@@ -242,7 +242,7 @@ def _read_regular(file: Path, most: int = _LARGEST) -> bytes:
     """The beginning of a file. OSError where it is none: nobody waits for a pipe, or reads a device."""
     with os.fdopen(os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as opened:
         if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
-            raise OSError(errno.EINVAL, "it is no regular file", str(file))
+            raise OSError(errno.EINVAL, "it is not a regular file", str(file))
         return opened.read(most)
 
 

@@ -77,6 +77,10 @@ def _keys_sent(table: Mapping[str, Any]) -> Iterator[str]:
             yield f"sends your {key} to {address} (provider {name})"
         if not keys and ("base_url" in provider or "base_url_from" in provider):
             yield f"sends what you say to {address}, without a key (provider {name})"
+    if isinstance(oidc := _table(table, "server").get("oidc"), dict):
+        yield f"lets users of {oidc.get('issuer')} sign in to a server that is started here"
+        if "client_secret_from" in oidc:
+            yield f"sends your {oidc['client_secret_from']} to {oidc.get('issuer')}"
 
 
 def _servers(servers: Mapping[str, Any]) -> Iterator[str]:
@@ -171,7 +175,8 @@ def _places(table: Mapping[str, Any]) -> Iterator[str]:
     if "blobs" in table:
         yield f"sends attachments to {redact_text(str(table['blobs']))}"
     for what, after in _table(table, "retention").items():
-        yield f"deletes {what} that nobody touched for {after}, in whichever store is used here"
+        old = f"entries of the audit log after {after}" if what == "audit" else ""
+        yield f"deletes {old or f'{what} that nobody touched for {after}'}, in whichever store is used here"
 
 
 def _skills(contents: FolderContents) -> Iterator[str]:

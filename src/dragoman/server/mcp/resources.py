@@ -8,6 +8,7 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
 from dragoman.config.project_prompt import Template
+from dragoman.conversation.sharing import Right
 from dragoman.errors import NotFound, Unreadable
 from dragoman.runtime import Runtime
 from dragoman.tools.skills import Skill, Skills
@@ -26,8 +27,8 @@ TEMPLATE = types.ResourceTemplate(
 async def list_conversations(
     runtime: Runtime, person: str, cursor: str | None
 ) -> tuple[list[types.Resource], str | None]:
-    """One page of a person's own, the most recently used first, and where the next one begins."""
-    page = await runtime.store.conversations(user=person, limit=_PAGE, before=_before(cursor))
+    """One page of those that a person may read, the most recently used first, and where the next begins."""
+    page = await runtime.store.conversations(user=person, limit=_PAGE, before=_before(cursor), shared=True)
     found = [
         types.Resource(
             name=one.id, title=one.title or "untitled", uri=f"{_PREFIX}{one.id}", mime_type=_MARKDOWN
@@ -41,7 +42,7 @@ async def read_conversation(runtime: Runtime, person: str, uri: str) -> types.Te
     """What was said in it. Somebody else's is not there."""
     id = uri.removeprefix(_PREFIX)
     try:
-        if id == uri or await runtime.store.owner_of(id) != person:
+        if id == uri or await runtime.store.right_of(id, person) < Right.READ:
             raise NotFound("resource", uri)
         text = await runtime.export_markdown(id)
     except (NotFound, Unreadable) as error:
@@ -56,7 +57,7 @@ def _before(cursor: str | None) -> tuple[float, str] | None:
     try:
         return float(updated), id
     except ValueError:
-        raise MCPError(types.INVALID_PARAMS, f"there is no page {cursor!r}") from None
+        raise MCPError(types.INVALID_PARAMS, f"unknown page {cursor!r}") from None
 
 
 # ── prompts ───────────────────────────────────────────────────────────────────────────────────────
@@ -83,7 +84,7 @@ async def read_prompt(
     elif (skill := (await _skills(runtime)).get(name)) is not None:
         text = skill.text
     else:
-        raise MCPError(types.INVALID_PARAMS, f"there is no prompt {name!r} here")
+        raise MCPError(types.INVALID_PARAMS, f"unknown prompt {name!r} here")
     message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
     return types.GetPromptResult(messages=[message])
 

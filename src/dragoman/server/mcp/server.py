@@ -238,7 +238,7 @@ class CallTasks:
         try:
             return caller, await self._calls.turn_of(caller, params.task_id)
         except NotFound:
-            raise MCPError(types.INVALID_PARAMS, f"there is no task {params.task_id!r}") from None
+            raise MCPError(types.INVALID_PARAMS, f"unknown task {params.task_id!r}") from None
 
     async def _open_questions(self, turn: TurnHandle) -> list[Question]:
         turns = await self._calls.turns_of(turn)

@@ -154,7 +154,7 @@ class ToolCalls:
         for agent in await self._agents():
             if name == f"{_AGENT}{agent.name}":
                 return _TASK, {**arguments, "agent": agent.name}
-        raise MCPError(types.INVALID_PARAMS, f"there is no tool {name!r} here")
+        raise MCPError(types.INVALID_PARAMS, f"unknown tool {name!r} here")
 
     # ── a call ────────────────────────────────────────────────────────────────────────────────────
 
@@ -209,7 +209,7 @@ class ToolCalls:
         try:
             return await self.turn_of(caller, state, text)
         except NotFound:
-            raise MCPError(types.INVALID_PARAMS, "there is no call of this state") from None
+            raise MCPError(types.INVALID_PARAMS, "no call of this state exists") from None
 
     async def turn_of(self, caller: Caller, id: str, text: str | None = None) -> TurnHandle:
         """The turn of one of this caller's calls, which goes on here if nobody runs it. NotFound for all
@@ -230,7 +230,7 @@ class ToolCalls:
         for id, response in responses.items():
             question = await self._runtime.store.question(id)
             if question.turn not in await self.turns_of(turn):
-                raise MCPError(types.INVALID_PARAMS, f"there is no question {id!r} in this call")
+                raise MCPError(types.INVALID_PARAMS, f"unknown question {id!r} in this call")
             if isinstance(response, types.ElicitResult):
                 await self._answer(question, answer_in(question, response))
 
@@ -248,7 +248,7 @@ class ToolCalls:
         try:
             await self._runtime.answer(question.id, replace(answer, hash=question.hash, by=answer.by or _BY))
         except (AlreadyAnswered, TurnEnded):
-            pass  # somebody else was first, or nobody need answer any more
+            pass  # somebody else was first, or the request is closed
         except BadRequest as error:
             await self._runtime.answer(question.id, no(question, str(error)))
 
@@ -262,7 +262,7 @@ class ToolCalls:
             async with anyio.create_task_group() as asking:
                 with anyio.move_on_after(self._soon if caller.has_tasks else None):
                     result = await self._until_over(caller, turn, asking)
-                asking.cancel_scope.cancel()  # nobody need answer any more
+                asking.cancel_scope.cancel()  # the request is closed
         except asyncio.CancelledError:
             with anyio.CancelScope(shield=True):
                 await turn.cancel("the program that called it stopped it")
@@ -298,7 +298,7 @@ class ToolCalls:
             elif isinstance(event, e.TurnEnd) and ended is None:
                 return await self.stored_result(turn)  # it was over before
         if ended is None:
-            return failure("the call went on in another program")
+            return failure("the call continued in another program")
         return await result_of(ended, self._runtime.store, remarks)
 
     async def stored_result(self, turn: TurnHandle) -> types.CallToolResult:
@@ -319,7 +319,7 @@ class ToolCalls:
         except MCPError as error:
             return await self._answer(question, no(question, f"the client could not ask: {error.message}"))
         except ValidationError:
-            return await self._answer(question, no(question, "the client's answer is no filled form"))
+            return await self._answer(question, no(question, "the client's answer is not a filled form"))
         return await self._answer(question, answer_in(question, filled))
 
 

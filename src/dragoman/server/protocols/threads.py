@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, JsonValue, model_validator
 
+from dragoman.conversation.sharing import Right
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import BadRequest, DragomanError, NotFound, Unreadable
 from dragoman.messages.asked import question_to_read
@@ -78,14 +79,14 @@ class EarlierMessage:
     parts: Callable[[], Awaitable[tuple[Part, ...]]]  # files in it are stored when they are wanted
 
 
-async def conversation_of(context: Context, name: str, protocol: str) -> str | None:
+async def conversation_of(context: Context, name: str, protocol: str, right: Right) -> str | None:
     """The conversation that a client means by this name: one of ours, or the one that was begun under it.
-    None where there is none yet."""
+    None where there is none yet; Forbidden where the person may not do as much there."""
     if not name or len(name) > LONGEST_NAME:
         raise BadRequest(f"the name of a conversation has 1 to {LONGEST_NAME} characters")
     for id in (name, derived_id("conv", protocol, context.person, name)):
         try:
-            return (await context.conversation(id)).id
+            return (await context.conversation(id, right)).id
         except NotFound:
             continue
     return None
@@ -120,7 +121,7 @@ async def begin_conversation(
     try:
         await context.runtime.store.add_conversation(conversation, messages)
     except Exception:  # somebody was faster: then it is there
-        if await conversation_of(context, name, protocol) is None:
+        if await conversation_of(context, name, protocol, Right.TAKE_PART) is None:
             raise
     return id
 
@@ -155,7 +156,7 @@ async def say(
     before it. Where nothing stands before it, it takes the place of the first one there was, or `continues`
     the conversation. By its `mark` a client that sends it again is known; `kept` is given back with it."""
     metadata: dict[str, JsonValue] = {protocol: mark, **(kept or {})}
-    conversation = await conversation_of(context, name, protocol)
+    conversation = await conversation_of(context, name, protocol, Right.TAKE_PART)
     if conversation is None:
         conversation = await begin_conversation(context, name, protocol, before)
         try:
@@ -168,7 +169,9 @@ async def say(
             raise
     await stop_what_was_left(context, conversation)
     if not before and not continues and (old := await _first_message(context, conversation)) is not None:
-        turn = await context.runtime.commands.edit(old, content, options=options, metadata=metadata, key=key)
+        turn = await context.runtime.commands.edit(
+            old, content, options=options, metadata=metadata, key=key, by=context.person
+        )
         context.publisher.changed(conversation)
         return await context.runtime.store.turn(turn)
     parent = await _last_known(context, conversation, before)
@@ -220,7 +223,13 @@ async def _send(
     key: SendKey | None,
 ) -> TurnRow:
     turn = await context.runtime.commands.send(
-        conversation, content, parent=parent, options=options, metadata=metadata, key=key
+        conversation,
+        content,
+        parent=parent,
+        options=options,
+        metadata=metadata,
+        key=key,
+        by=context.person,
     )
     context.publisher.changed(conversation)
     return await context.runtime.store.turn(turn)
@@ -230,18 +239,18 @@ async def _last_known(context: Context, conversation: str, before: Sequence[Earl
     """The last message of the latest answer that is ours, by the id of its turn or of one of its messages."""
     for said in reversed([said for said in before if said.role == "assistant"]):
         with suppress(NotFound):
-            turn = await turn_of(context, said.id)
+            turn = await turn_of(context, said.id, Right.READ)
             if turn.conversation == conversation:
                 messages = (await context.runtime.turn(turn.id).snapshot()).messages
                 return messages[-1].id if messages else turn.message
     return None
 
 
-async def turn_of(context: Context, id: str) -> TurnRow:
+async def turn_of(context: Context, id: str, right: Right) -> TurnRow:
     """By its own id, or that of one of its messages."""
     with suppress(NotFound):
-        return await context.turn(id)
-    return await context.turn((await context.message(id)).turn or "")
+        return await context.turn(id, right)
+    return await context.turn((await context.message(id, right)).turn or "", right)
 
 
 async def _first_message(context: Context, conversation: str) -> str | None:
@@ -276,7 +285,7 @@ def _lacking(said: Message, known: Message) -> Message:
 
 def respond(
     context: Context,
-    turn: str,
+    row: TurnRow,
     writer: TurnWriter,
     lacking: Iterable[dict[str, JsonValue]] = (),
     known: Snapshot | None = None,
@@ -284,9 +293,10 @@ def respond(
     end: bytes = b"",
 ) -> EventStream:
     """What the client lacks of what is known, then the rest: until the turn ends, or waits for the client."""
-    chunks = write(context, turn, _follow(context, turn, writer, lacking, known), end)
+    chunks = write(context, row.id, _follow(context, row.id, writer, lacking, known), end)
     stopping = f"data: {json.dumps(writer.stopping(str(STOPS)))}\n\n".encode()
-    return EventStream(chunks, context.publisher.streams, farewell=lambda: stopping)
+    reader = context.reader(row.conversation)
+    return EventStream(chunks, context.publisher.streams, reader=reader, farewell=lambda: stopping)
 
 
 async def _follow(
@@ -366,5 +376,5 @@ def _checked_type(media_type: str) -> str:
     """Without parameters, such as the codecs of a recording."""
     type = media_type.partition(";")[0].strip()
     if not is_media_type(type):
-        raise BadRequest(f"{media_type!r} is no type of a file")
+        raise BadRequest(f"{media_type!r} is not a type of a file")
     return type

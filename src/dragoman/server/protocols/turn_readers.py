@@ -77,6 +77,6 @@ class TurnReaders:
 
     async def _stop(self, turn: str) -> None:
         try:
-            await self._runtime.commands.cancel(turn, "whoever asked has hung up")
+            await self._runtime.commands.cancel(turn, "the client has disconnected")
         except DragomanError:
             return  # it is over, or gone

@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import Query
 from pydantic import StringConstraints
 
+from dragoman.conversation.sharing import Right
 from dragoman.errors import NotFound
 from dragoman.messages.questions import Answer, Grant, Question, Rule, Verdict
 from dragoman.server import bodies, shapes
@@ -27,24 +28,26 @@ async def questions(
     limit: Annotated[int | None, Query(ge=1, le=200)] = None,
 ) -> shapes.QuestionList:
     """The open ones, of one conversation or of all, oldest first. Without a limit, all of them."""
+    user: str | None = context.person
     if conversation is not None:
-        await context.conversation(conversation)
-    return shapes.QuestionList(
-        await context.runtime.store.questions(
-            conversation=conversation, user=context.person, after=after, limit=limit or 2**31
-        )
+        await context.conversation(conversation, Right.READ)
+        user = None
+    found = await context.runtime.store.questions(
+        conversation=conversation, user=user, after=after, limit=limit or 2**31, shared=True
     )
+    return shapes.QuestionList(found)
 
 
 @router.get("/questions/{id}")
 async def question(context: TheContext, id: str) -> Question:
-    return await context.question(id)
+    return await context.question(id, Right.READ)
 
 
 @router.post("/questions/{id}/answer")
 async def answer(context: TheContext, id: str, body: bodies.Decision) -> Question:
-    """The first answer counts; a second one gets 409."""
-    asked = await context.question(id)
+    """The first answer counts; a second one gets 409. An answer to what another user sent lets the call run
+    as it is, under the sender's rules; a rule that it leaves behind is yours."""
+    asked = await context.question(id, Right.ANSWER)
     given = Answer(
         body.verdict,
         scope=body.scope,
@@ -53,9 +56,9 @@ async def answer(context: TheContext, id: str, body: bodies.Decision) -> Questio
         reason=body.reason,
         value=body.value,
         hash=body.hash,
-        by=context.user,
     )
-    settled = await context.runtime.answer(id, given)
+    settled = await context.runtime.answer(id, given, by=context.person)
+    await context.audit_answer(asked, given)
     context.publisher.changed(asked.conversation)
     return settled
 
@@ -63,7 +66,7 @@ async def answer(context: TheContext, id: str, body: bodies.Decision) -> Questio
 @router.post("/questions/{id}/hunks")
 async def choose_hunks(context: TheContext, id: str, body: bodies.ChosenHunks) -> shapes.PartialCall:
     """The arguments with which the call would make some of its changes alone: to answer it with them."""
-    await context.question(id)
+    await context.question(id, Right.ANSWER)
     chosen = {one.hunk: one.text for one in body.hunks}
     return shapes.PartialCall(await context.runtime.commands.arguments_for_hunks(id, chosen))
 
@@ -89,6 +92,7 @@ async def new_grant(context: TheContext, body: bodies.NewGrant) -> shapes.GrantV
     user = context.user
     given = Answer(verdict, scope=body.scope, by=user)
     made = await context.runtime.commands.grant(rule, given, user=user, owner=context.person)
+    await context.audit("rule.added", made.id, rule=str(made.rule), conversation=made.conversation)
     return _grant_view(made)
 
 
@@ -113,7 +117,7 @@ async def decision(
     services = context.runtime.services
     place = services.workspaces.main
     if conversation is not None:
-        name = (await context.conversation(conversation)).settings.get("workspace")
+        name = (await context.conversation(conversation, Right.READ)).settings.get("workspace")
         place = services.workspaces.find(name if isinstance(name, str) else None, conversation)
     now, folders = services.clock(), (None, place.path if place is not None else None)
     granted = [
@@ -141,7 +145,7 @@ async def covered(
     that wait they would settle. With the id of a question: by an answer to it that keeps these rules."""
     rules = [parse_rule(text, "allow") for text in rule]
     if question is not None:
-        await context.question(question)
+        await context.question(question, Right.ANSWER)
     return await calls_covered_by(context.runtime.services, rules, user=context.person, question=question)
 
 
@@ -150,3 +154,4 @@ async def revoke(context: TheContext, id: str) -> None:
     if id not in {one.id for one in await context.runtime.grants(user=context.person)}:
         raise NotFound("grant", id)
     await context.runtime.revoke(id)
+    await context.audit("rule.removed", id)

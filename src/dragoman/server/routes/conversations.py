@@ -15,13 +15,14 @@ from pydantic import JsonValue
 from pydantic_core import from_json
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
+from dragoman.conversation.sharing import Right
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import BadRequest, NotFound, Unreadable
 from dragoman.sentences import sentence
 from dragoman.server import bodies, shapes
 from dragoman.server.context import Context, LastEventId, TheContext, api_router, stream_of
 from dragoman.server.event_stream import EventStream, LiveEvent, Subject, follow
-from dragoman.server.snapshots import TreeSnapshot, summaries, summary
+from dragoman.server.snapshots import TreeSnapshot, right_in, summaries, summary, without_private
 from dragoman.store.store import Busy, Found
 from dragoman.turn.settings import known
 
@@ -53,10 +54,11 @@ async def list_conversations(
         archived=archived,
         pinned=pinned,
         tag=tag,
+        shared=True,
     )
-    lines = await summaries(context.runtime, page[:limit])
-    more = len(page) > limit
-    tags = [] if before or pinned else await store.tags(context.person)  # once, with the whole list
+    lines = await summaries(context.runtime, page[:limit], context.person)
+    more = len(page) > limit and bool(lines)
+    tags = [] if before or pinned else await store.tags(context.person, shared=True)  # once, with the list
     return shapes.Page(lines, _cursor(lines[-1]) if more else None, tags)
 
 
@@ -71,7 +73,7 @@ async def new_conversation(context: TheContext, body: bodies.NewConversation) ->
 
 @router.get("/conversations/{id}")
 async def conversation(context: TheContext, id: str) -> shapes.ConversationSummary:
-    await context.conversation(id)
+    await context.conversation(id, Right.READ)
     return await _line(context, id)
 
 
@@ -79,8 +81,10 @@ async def conversation(context: TheContext, id: str) -> shapes.ConversationSumma
 async def change_conversation(
     context: TheContext, id: str, body: bodies.ConversationChange
 ) -> shapes.ConversationSummary:
-    """Its title, its settings, and which branch of it is looked at."""
-    await context.check_owner(id)
+    """Its title, its settings, and which branch of it is looked at. A member who takes part may choose the
+    branch; the rest is the owner's."""
+    only_leaf = body.model_fields_set <= {"leaf"}
+    await context.check(id, Right.TAKE_PART if only_leaf else Right.OWN)
     handle = await context.runtime.conversation(id)
     settings = _settings(context, body.settings or {})
     if body.leaf is not None:
@@ -98,18 +102,15 @@ async def change_conversation(
 @router.delete("/conversations/{id}", status_code=204)
 async def delete_conversation(context: TheContext, id: str) -> None:
     """With everything in it. What runs there is cancelled first."""
-    await context.check_owner(id)
-    inner = await context.runtime.store.within(id)
-    await context.runtime.delete(id)
-    for each in inner:
-        context.publisher.deleted(each, context.person)
+    await context.check(id, Right.OWN)
+    await context.delete(id)
 
 
 @router.post("/conversations/{id}/fork", status_code=201)
 async def fork(context: TheContext, id: str, body: bodies.Fork) -> shapes.ConversationSummary:
-    """A new conversation with the path to this message."""
-    await context.conversation(id)
-    made = await context.runtime.fork(id, body.message, own_folder=body.own_folder)
+    """A new conversation of your own, with the path to this message."""
+    await context.conversation(id, Right.READ)
+    made = await context.runtime.fork(id, body.message, own_folder=body.own_folder, user=context.person)
     context.publisher.changed(made.id)
     return await _line(context, made.id)
 
@@ -117,8 +118,11 @@ async def fork(context: TheContext, id: str, body: bodies.Fork) -> shapes.Conver
 @router.get("/conversations/{id}/tree", response_model=shapes.TreeView)
 async def tree(context: TheContext, id: str) -> Response:
     """Every message on every branch, what runs, what is queued, and what is asked."""
-    await context.check_owner(id)
-    return StreamingResponse(_sent(await context.publisher.trees.read(id)), media_type="application/json")
+    right = await context.check(id, Right.READ)
+    read = await context.publisher.trees.read(id)
+    if right is not Right.OWN:
+        return Response(without_private(b"".join(read)), media_type="application/json")
+    return StreamingResponse(_sent(read), media_type="application/json")
 
 
 @router.get("/conversations/{id}/export", responses={200: {"content": {"text/markdown": {}}}})
@@ -126,19 +130,22 @@ async def export(
     context: TheContext, id: str, format: Annotated[str, Query(pattern="^(json|markdown)$")] = "json"
 ) -> Response:
     """JSON with everything, to be imported again; Markdown for reading."""
-    shown = await context.conversation(id)
+    shown = await context.conversation(id, Right.READ)
     name = {
         "content-disposition": _attachment(shown.title or id, "md" if format == "markdown" else "json", id)
     }
+    await context.audit("conversation.exported", id, format=format)
     if format == "markdown":
         return Response(await context.runtime.export_markdown(id), media_type="text/markdown", headers=name)
-    return JSONResponse(await context.runtime.export(id), headers=name)
+    owns = await context.check(id, Right.READ) is Right.OWN
+    return JSONResponse(await context.runtime.export(id, private=owns), headers=name)
 
 
 @router.get("/conversations/{id}/raw")
 async def export_raw(context: TheContext, id: str) -> dict[str, JsonValue]:
     """Every row of it as it is stored, readable or not: what is left to do with a damaged one."""
-    await context.check_owner(id)
+    await context.check(id, Right.OWN)
+    await context.audit("conversation.exported", id, format="raw")
     return await context.runtime.store.export_raw(id)
 
 
@@ -187,7 +194,8 @@ async def _sent(tree: TreeSnapshot) -> AsyncIterator[bytes]:
 
 
 async def _line(context: Context, id: str) -> shapes.ConversationSummary:
-    (line,) = await summaries(context.runtime, [await context.runtime.store.conversation(id)])
+    found = await context.runtime.store.conversation(id)
+    (line,) = await summaries(context.runtime, [found], context.person)
     return line
 
 
@@ -195,15 +203,22 @@ async def _search(context: Context, search: str, limit: int, before: str) -> sha
     store = context.runtime.store
     place, last = _parse_place(before)
     far = place + limit if last else 0  # it may have moved down as well
-    found = await store.search(search, user=context.person, limit=far + limit + 1, distinct=True)
+    found = await store.search(search, user=context.person, limit=far + limit + 1, distinct=True, shared=True)
     shown = [hit.conversation for hit in found[:far]]
     start = shown.index(last) + 1 if last in shown else max(0, place - limit)
     hits = found[start : start + limit]
     busy = await store.busy([hit.conversation for hit in hits])
     lines = [
-        summary(listed, busy.get(hit.conversation, Busy()), hit.snippet.translate(_MARKS), hit.message)
+        summary(
+            listed,
+            busy.get(hit.conversation, Busy()),
+            hit.snippet.translate(_MARKS),
+            hit.message,
+            right=right,
+        )
         for hit in hits
         if (listed := await _listed(context, hit)) is not None
+        and (right := await right_in(context.runtime, listed, context.person)) is not Right.NONE
     ]
     more = len(found) > start + limit
     return shapes.Page(lines, f"{start + limit}-{hits[-1].conversation}" if more else None)
@@ -216,7 +231,8 @@ async def _listed(context: Context, hit: Found) -> Conversation | None:
     except NotFound:
         return None
     except Unreadable:
-        return Conversation(hit.conversation, f"{hit.title or 'untitled'} (cannot be read)")
+        user = await context.runtime.store.owner_of(hit.conversation)
+        return Conversation(hit.conversation, f"{hit.title or 'untitled'} (cannot be read)", user=user)
 
 
 def _cursor(line: shapes.ConversationSummary) -> str:
@@ -260,9 +276,8 @@ async def events(
     """Changes of the list; with `conversation`, also everything that happens in it, a snapshot first."""
     subjects = [await context.publisher.list_of(context.person)]
     if conversation is not None:
-        await context.conversation(conversation)
-        subjects.append(await context.publisher.conversation(conversation, last_event_id or after))
-    return _stream(context, subjects, last_event_id or after)
+        subjects.append(await _subject(context, conversation, last_event_id or after))
+    return _stream(context, subjects, last_event_id or after, conversation)
 
 
 @live.get("/conversations/{id}/events", response_class=Response, responses=stream_of(LiveEvent))
@@ -270,11 +285,20 @@ async def conversation_events(
     context: TheContext, id: str, after: After = "", last_event_id: LastEventId = None
 ) -> Response:
     """Everything that happens in one conversation, a snapshot first."""
-    await context.conversation(id)
-    subject = await context.publisher.conversation(id, last_event_id or after)
-    return _stream(context, [subject], last_event_id or after)
+    subject = await _subject(context, id, last_event_id or after)
+    return _stream(context, [subject], last_event_id or after, id)
 
 
-def _stream(context: Context, subjects: Sequence[Subject], after: str) -> Response:
+async def _subject(context: Context, id: str, after: str) -> Subject:
+    right = await context.check(id, Right.READ)
+    await context.runtime.store.conversation(id)  # Unreadable where it is damaged
+    subject = await context.publisher.conversation(id, after)
+    if right is not Right.OWN:
+        subject.shown = without_private
+    return subject
+
+
+def _stream(context: Context, subjects: Sequence[Subject], after: str, conversation: str | None) -> Response:
     publisher = context.publisher
-    return EventStream(follow(subjects, publisher.pace, after), publisher.streams)
+    chunks = follow(subjects, publisher.pace, after)
+    return EventStream(chunks, publisher.streams, reader=context.reader(conversation))

@@ -12,6 +12,7 @@ from fastapi import Path as InPath
 from starlette.exceptions import HTTPException
 
 from dragoman.background import in_thread
+from dragoman.conversation.sharing import Right
 from dragoman.conversation.tree import LOCAL
 from dragoman.errors import NotFound
 from dragoman.evaluation.case import FOLDER, RUNS
@@ -29,7 +30,7 @@ ReportName = Annotated[str, InPath(pattern=r"^[^/\\.][^/\\]{0,99}$", examples=["
 @router.put("/turns/{id}/rating")
 async def rate(context: TheContext, id: str, body: bodies.NewRating) -> shapes.RatingView:
     """Say what you think of an answer. `dragoman eval add --rated bad` makes cases of bad ones."""
-    await context.turn(id)
+    await context.turn(id, Right.READ)
     now = context.runtime.services.clock()
     await context.runtime.store.rate(Rating(id, context.person, body.value, body.note, now))
     return shapes.RatingView(id, body.value, body.note)
@@ -37,15 +38,15 @@ async def rate(context: TheContext, id: str, body: bodies.NewRating) -> shapes.R
 
 @router.delete("/turns/{id}/rating", status_code=204)
 async def remove_rating(context: TheContext, id: str) -> None:
-    """Take your rating back."""
-    await context.turn(id)
+    """Remove your rating."""
+    await context.turn(id, Right.READ)
     await context.runtime.store.remove_rating(id, context.person)
 
 
 @router.get("/conversations/{id}/ratings")
 async def ratings(context: TheContext, id: str) -> list[shapes.RatingView]:
     """Your ratings of the answers of a conversation."""
-    await context.check_owner(id)
+    await context.check(id, Right.READ)
     found = await context.runtime.store.ratings(id)
     return [shapes.RatingView(one.turn, one.value, one.note) for one in found if one.user == context.person]
 

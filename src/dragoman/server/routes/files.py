@@ -13,6 +13,7 @@ from urllib.parse import quote
 from fastapi import Header, Query, Request
 from starlette.responses import Response, StreamingResponse
 
+from dragoman.conversation.sharing import Right
 from dragoman.errors import BadRequest, NotFound
 from dragoman.messages.events import Event, FileAdded, FilePartial, MessageAdded
 from dragoman.messages.message import File
@@ -142,7 +143,7 @@ _ENDLESS = 0xFFFFFFFF  # the length of what is not over
 )
 async def sound(context: TheContext, id: str) -> Response:
     """What a turn speaks, from its first piece on: for an `<audio>` element. 404 where it makes no sound."""
-    await context.turn(id)
+    row = await context.turn(id, Right.READ)
     pieces = spoken(context.runtime, id)
     first = await anext(pieces, None)
     if first is None:
@@ -156,6 +157,7 @@ async def sound(context: TheContext, id: str) -> Response:
                 yield _wav_head(_PCM_RATE)
             yield data
             async for _, piece in pieces:
+                await context.check(row.conversation, Right.READ)
                 yield piece
 
     return StreamingResponse(body(), media_type="audio/wav" if bare else kind, headers=_AUDIO_HEADERS)
@@ -204,28 +206,28 @@ _REDO = bodies.Redo()
 @router.get("/turns/{id}/diff")
 async def diff_of_turn(context: TheContext, id: str) -> shapes.DiffView:
     """What its calls did to the files so far, and what of that could not be recorded."""
-    await context.turn(id)
+    await context.turn(id, Right.READ)
     return _view(await context.runtime.way_back.diff_turn(id))
 
 
 @router.get("/messages/{id}/diff")
 async def diff_of_message(context: TheContext, id: str) -> shapes.DiffView:
     """What the calls of a reply did to the files: one step of its turn."""
-    await context.message(id)
+    await context.message(id, Right.READ)
     return _view(await context.runtime.way_back.diff_message(id))
 
 
 @router.get("/calls/{id}/diff")
 async def diff_of_call(context: TheContext, id: str) -> shapes.DiffView:
     """What a call did to the files, with those that ran at the same time."""
-    await context.call(id)
+    await context.call(id, Right.READ)
     return _view(await context.runtime.way_back.diff_call(id))
 
 
 @router.get("/conversations/{id}/diff")
 async def diff_of_conversation(context: TheContext, id: str) -> shapes.DiffView:
     """What all its turns did to the files, less what was taken back."""
-    await context.check_owner(id)
+    await context.check(id, Right.READ)
     return _view(await context.runtime.way_back.diff_conversation(id))
 
 
@@ -234,7 +236,7 @@ async def revert_turn(context: TheContext, id: str, body: bodies.Revert = _REVER
     """Go back to before this turn: what it and those after it did to the files is taken back, whole or not at
     all, and the conversation goes back before its message, which stays as a branch. 409 where one of them
     still runs, and, with `conflicts`, where somebody changed one of the files since."""
-    await context.turn(id)
+    await context.turn(id, Right.OWN)
     back = context.runtime.way_back
     return _done(context, await back.revert_turn(id, files_only=body.files_only, force=body.force))
 
@@ -242,7 +244,7 @@ async def revert_turn(context: TheContext, id: str, body: bodies.Revert = _REVER
 @router.post("/messages/{id}/revert")
 async def revert_message(context: TheContext, id: str, body: bodies.Revert = _REVERT) -> shapes.RevertView:
     """The same to before a message: a person's, or a reply."""
-    await context.message(id)
+    await context.message(id, Right.OWN)
     back = context.runtime.way_back
     return _done(context, await back.revert_message(id, files_only=body.files_only, force=body.force))
 
@@ -250,7 +252,7 @@ async def revert_message(context: TheContext, id: str, body: bodies.Revert = _RE
 @router.post("/calls/{id}/revert")
 async def revert_call(context: TheContext, id: str, body: bodies.Revert = _REVERT) -> shapes.RevertView:
     """The same to before a call; the conversation goes back before the reply that holds it."""
-    await context.call(id)
+    await context.call(id, Right.OWN)
     back = context.runtime.way_back
     return _done(context, await back.revert_call(id, files_only=body.files_only, force=body.force))
 
@@ -258,7 +260,7 @@ async def revert_call(context: TheContext, id: str, body: bodies.Revert = _REVER
 @router.post("/conversations/{id}/redo")
 async def redo(context: TheContext, id: str, body: bodies.Redo = _REDO) -> shapes.RevertView:
     """Take the last revert of a conversation back."""
-    await context.check_owner(id)
+    await context.check(id, Right.OWN)
     return _done(context, await context.runtime.way_back.redo(id, force=body.force))
 
 

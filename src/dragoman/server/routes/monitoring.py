@@ -58,7 +58,7 @@ async def _look(request: Request) -> Response:
 
 
 Reach: TypeAlias = Literal["owner", "loopback", "off"]
-"""Who may read them: whoever runs the server, with its key; every program of this machine, too; nobody."""
+"""Readers: the admin with a key, programs of this machine, or no client."""
 
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
 

@@ -10,14 +10,15 @@ from fastapi import Path, Query, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
-from dragoman.conversation.tree import LOCAL
 from dragoman.messages.usage import Spending, dimensions, group
 from dragoman.plugins.limits import RoundLimit
 from dragoman.sentences import sentence
 from dragoman.server import bodies, shapes
+from dragoman.server.audit import audit
 from dragoman.server.auth import Auth
 from dragoman.server.context import TheContext, api_router
 from dragoman.server.links import LIFETIME
+from dragoman.server.routes.oidc import base_address
 from dragoman.server.routes.tools import agent_view
 from dragoman.turn.services import Services
 
@@ -53,16 +54,20 @@ async def usage(
     by: Annotated[str, Query(max_length=100, examples=["day,model"])] = "",
     since: Annotated[float, Query(ge=0, le=10**12)] = 0.0,
     everybody: bool = False,
+    team: Annotated[str | None, Query(max_length=100)] = None,
 ) -> shapes.UsageView:
     """Tokens and cost of everything that was answered, by model and by day.
 
     With `by` (day, person, model, agent, tool, with commas), `rows` has it since then by these;
-    `everybody` is for whoever runs the server.
+    `everybody` is for the admin, and so is `team`, for what its members used.
     """
-    if everybody and context.person != LOCAL:
+    if (everybody or team is not None) and not context.is_admin:
         raise HTTPException(403, sentence("usage.of_others"))
     store, names = context.runtime.store, dimensions(by)
-    rows = group(await store.spending(since, None if everybody else context.person), names) if names else []
+    members = None if team is None else await context.runtime.members(team)
+    whose = context.person if not everybody and members is None else None
+    spent = await store.spending(since, whose) if names else []
+    rows = group([one for one in spent if members is None or one.person in members], names)
     mine = await store.spending(user=context.person)
     return shapes.UsageView(
         sum(mine, Spending()).usage,
@@ -70,6 +75,19 @@ async def usage(
         [shapes.DaySpent(one.day or "", one.usage) for one in group(mine, ("day",))],
         rows,
     )
+
+
+@router.get("/audit")
+async def read_audit(
+    context: TheContext,
+    since: Annotated[float, Query(ge=0, le=10**12)] = 0.0,
+    before: Annotated[int | None, Query(ge=1, le=2**53, description="entries older than this one")] = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> shapes.AuditLog:
+    """The audit log, newest first: sign-ins, users, rules, answers, deletions. For the admin."""
+    if not context.is_admin:
+        raise HTTPException(403, sentence("audit.not_yours"))
+    return shapes.AuditLog(await context.runtime.store.audit(since, before=before, limit=limit))
 
 
 @router.get("/prompts")
@@ -95,6 +113,13 @@ async def remove_prompt(context: TheContext, name: PromptName) -> None:
 sign_in = api_router("people")
 
 
+@sign_in.get("/login")
+async def ways_to_sign_in(request: Request) -> shapes.WaysToSignIn:
+    """What the sign-in page offers, besides a password or a key."""
+    auth: Auth = request.app.state.auth
+    return shapes.WaysToSignIn(auth.oidc.settings.name if auth.oidc is not None else None)
+
+
 @sign_in.post("/login", responses={429: {"description": "Too many tries; `Retry-After` says when"}})
 async def login(request: Request, body: bodies.Credentials) -> Response:
     """A password, or a key, for a cookie."""
@@ -104,6 +129,9 @@ async def login(request: Request, body: bodies.Credentials) -> Response:
         raise HTTPException(401, sentence("sign_in.wrong"))
     response = JSONResponse({"user": person})
     await auth.set_cookie(response, person, request)
+    address = request.client.host if request.client is not None else ""
+    store = request.app.state.context.runtime.store
+    await audit(store, "sign_in.done", person=person, address=address, object="password")
     return response
 
 
@@ -112,15 +140,25 @@ async def new_link(request: Request, context: TheContext) -> shapes.Link:
     """A link that signs another browser in as the person who asks: one browser, within ten minutes."""
     auth: Auth = request.app.state.auth
     token = await auth.add_link(context.person, LIFETIME)
+    await context.audit("link.made")
     return shapes.Link(f"{request.scope.get('root_path', '')}/?token={token}", time.time() + LIFETIME)
 
 
-@sign_in.post("/logout", status_code=204)
+@sign_in.post(
+    "/logout",
+    status_code=204,
+    responses={200: {"model": shapes.SignedOut, "description": "Where to sign out of the provider, too"}},
+)
 async def logout(request: Request, context: TheContext) -> Response:
     """The sign-in is void, at every server of this store. Live streams that were opened with it end."""
     auth: Auth = request.app.state.auth
-    response = Response(status_code=204)
+    signed_in = await auth.signed_in(request)
+    url = None
+    if signed_in is not None and signed_in.at_provider and auth.oidc is not None:
+        url = await auth.oidc.logout_address(f"{base_address(request)}/")
+    response = Response(status_code=204) if url is None else JSONResponse({"url": url})
     await auth.sign_out(response, request)
     if (session := auth.session(request)) is not None:
         context.publisher.streams.end_session(session)
+        await context.audit("sign_out.done")
     return response

@@ -9,6 +9,7 @@ from typing import Annotated
 
 from fastapi import Query
 
+from dragoman.conversation.sharing import Right
 from dragoman.errors import BadRequest, NotFound, ToolFailed
 from dragoman.messages.questions import Rule
 from dragoman.redaction import redact_text
@@ -36,7 +37,7 @@ async def tools(
 ) -> shapes.GroupList:
     """All groups with their tools. With a conversation, `on` says what its model, switches and agent leave
     on. With `brief`, tools have no description, schema and rules."""
-    settings = (await context.conversation(conversation)).settings if conversation else {}
+    settings = (await context.conversation(conversation, Right.READ)).settings if conversation else {}
     services = context.runtime.services
     await services.toolbox.ready()
     chosen = settings.get("agent")

@@ -48,7 +48,7 @@ class NewServer(Body):
         default_factory=dict
     )
     cwd: _Text | None = None
-    url: Annotated[_Text | None, Field(description="where it answers, if it is no program")] = None
+    url: Annotated[_Text | None, Field(description="its address, if it is not a program")] = None
     headers: Annotated[_Texts, Field(description="what looks like a secret is stored as a key is")] = Field(
         default_factory=dict
     )

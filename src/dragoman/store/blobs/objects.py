@@ -338,7 +338,7 @@ class ObjectBlobs:
                     # else another node was faster
 
         if names:
-            await self._do("attachments that nobody needs cannot be removed", remove)
+            await self._do("unused attachments cannot be removed", remove)
 
     async def _copies(self, key: str) -> list[_Copy]:
         return [copy async for copy in self._list(f"{key[:2]}/{key[2:]}")]

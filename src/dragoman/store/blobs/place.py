@@ -70,10 +70,10 @@ def _split(place: str) -> tuple[str, str, str]:
     try:
         parts = urlsplit(place)
     except ValueError:
-        raise ConfigError(f"it is no address: there are {_EXAMPLES}") from None
+        raise ConfigError(f"it is not an address: there are {_EXAMPLES}") from None
     if parts.scheme not in (*OBJECT_STORES, "file"):
         raise ConfigError(
-            f"{shown_place(place)!r} is no place for attachments: there are {_EXAMPLES}; "
+            f"{shown_place(place)!r} is not a place for attachments: there are {_EXAMPLES}; "
             "folder, beside an SQLite file; and database, in PostgreSQL"
         )
     if "@" in parts.netloc or parts.query or parts.fragment:

@@ -55,7 +55,7 @@ _FAULTS: dict[str, tuple[str, str, bool]] = {  # by the beginning of SQLSTATE: w
     "25006": ("the database is read-only", "see whether it is a replica: name the primary", False),
     "40": ("other writes were in the way again and again", _AGAIN, True),
     "28": ("the server does not let this user in", "see the name and the password in the address", False),
-    "3D": ("there is no such database", "create it, or name another one", False),
+    "3D": ("no such database", "create it, or name another one", False),
     "42501": ("the user lacks a right", "let the user create and change tables in the schema", False),
     "58": ("the server's disk reports an error", "see its log", True),
     "XX": ("the server reports damage or a fault of its own", "see its log; restore it from a copy", False),
@@ -418,7 +418,7 @@ def _parse(url: str) -> tuple[str, str]:
         parts = urlsplit(url)
         options = parse_qsl(parts.query, keep_blank_values=True)
     except ValueError:
-        raise ConfigError("the address of the store is no address") from None
+        raise ConfigError("the address of the store is not an address") from None
     schema = dict(options).get("schema", "dragoman")
     if not _SCHEMA.fullmatch(schema):
         raise ConfigError("the schema of a store is a name of small letters, digits and underscores")

@@ -15,6 +15,7 @@ from dragoman.store.sql.texts import (
     has_all,
     has_few_texts,
     in_order,
+    newest_first,
     plain_words,
     snippet_of,
     text_of_call,
@@ -30,7 +31,13 @@ _LAST = 2**62  # comes after every text
 
 class PostgresSearch(PostgresDatabase):
     async def search(
-        self, query: str, *, user: str | None = None, limit: int = 20, distinct: bool = False
+        self,
+        query: str,
+        *,
+        user: str | None = None,
+        limit: int = 20,
+        distinct: bool = False,
+        shared: bool = False,
     ) -> list[Found]:
         if not (words := words_of(query)):
             return []
@@ -38,16 +45,25 @@ class PostgresSearch(PostgresDatabase):
         def read(db: SqlConnection) -> list[Found]:
             with self._snapshot(db):
                 titles = self._search_titles(db, words, user, limit)
-                found = self._search_texts(db, words, user, limit, distinct=distinct)
+                rows = self._candidates(db, words, user, limit, distinct=distinct)
+                if shared and user is not None:
+                    titles += self._search_titles(db, words, user, limit, "shared_titles")
+                    rows = newest_first(rows, self._shared_candidates(db, words, user))
+                found = self._search_texts(rows, words, limit, distinct=distinct)
             return in_order(titles, found, distinct=distinct)
 
         return (await self._read(read, slow=True))[:limit]
 
     def _search_titles(
-        self, db: SqlConnection, words: Sequence[str], user: str | None, limit: int
+        self,
+        db: SqlConnection,
+        words: Sequence[str],
+        user: str | None,
+        limit: int,
+        query: str = "search_titles",
     ) -> list[Found]:
         key = {"user": user, "part": _pattern(plain_words(words)), "limit": _TITLES}
-        rows = db.execute(self._narrowed("search_titles", key), key)
+        rows = db.execute(self._narrowed(query, key), key)
         found = (row for row in rows if has_all(row["title"], words))
         return [
             Found(None, row["id"], row["title"], snippet_of(row["title"], words))
@@ -55,11 +71,11 @@ class PostgresSearch(PostgresDatabase):
         ]
 
     def _search_texts(
-        self, db: SqlConnection, words: Sequence[str], user: str | None, limit: int, *, distinct: bool
+        self, rows: Iterator[Row], words: Sequence[str], limit: int, *, distinct: bool
     ) -> list[Found]:
         found: dict[str, Found] = {}
         one = "conversation" if distinct else "message"
-        for row in self._candidates(db, words, user, limit, distinct=distinct):
+        for row in rows:
             if row[one] not in found and has_all(row["text"], words):
                 snippet = snippet_of(row["text"], words)
                 found[row[one]] = Found(row["message"], row["conversation"], row["title"], snippet)
@@ -90,6 +106,12 @@ class PostgresSearch(PostgresDatabase):
             if len(rows) < int(str(key["limit"])):
                 return
             key["before"] = rows[-1]["id"]
+
+    def _shared_candidates(self, db: SqlConnection, words: Sequence[str], user: str) -> Iterator[Row]:
+        first, *others = plain_words(words) or [""]
+        rest = json.dumps([_pattern([word]) for word in others]) if others else None
+        key = {"user": user, "part": _pattern([first]), "others": rest}
+        yield from db.execute(self._narrowed("search_shared_texts", key), key)
 
     def _is_seldom(self, db: SqlConnection, word: str) -> bool:
         """Whether the index finds it, and in so few texts that all can be read."""

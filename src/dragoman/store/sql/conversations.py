@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from pydantic import JsonValue
 
@@ -25,6 +25,7 @@ from dragoman.store.sql.rows import (
     message_row,
     tags_in,
 )
+from dragoman.store.sql.sharing import SqlSharing
 from dragoman.store.sql.texts import text_of_call
 
 # ── messages ──────────────────────────────────────────────────────────────────────────────────────
@@ -111,14 +112,19 @@ class SqlMessages(SqlDatabase):
             raise NotFound("message", id)
 
 
-class SqlConversations(SqlMessages):
+class SqlConversations(SqlMessages, SqlSharing):
     async def add_conversation(self, conversation: Conversation, messages: Sequence[Message] = ()) -> None:
         await self._write(lambda db: self._add_conversation(db, conversation, messages))
 
     def _add_conversation(
         self, db: SqlConnection, conversation: Conversation, messages: Sequence[Message]
     ) -> None:
-        db.execute(self._sql["add_conversation"], conversation_row(conversation))
+        row = conversation_row(conversation)
+        if conversation.parent is not None:  # its owner and members are those of the conversation of people
+            key = {"id": conversation.parent}
+            if (root := db.execute(self._sql["lock_root_of"], key).fetchone()) is not None:
+                row["user"] = root["user"]
+        db.execute(self._sql["add_conversation"], row)
         for message in messages:
             self._add_message(db, message)
 
@@ -137,22 +143,41 @@ class SqlConversations(SqlMessages):
         pinned: bool | None = None,
         archived: bool | None = None,
         tag: str | None = None,
+        shared: bool = False,
     ) -> list[Conversation]:
         updated, id = before or (None, None)
-        rows = await self._all(
-            "conversations",
-            user=user,
-            limit=limit,
-            updated=updated,
-            id=id,
-            pinned=int(pinned) if pinned is not None else None,
-            archived=int(archived) if archived is not None else None,
-            tag=json.dumps(tag) if tag is not None else None,
+        key = {
+            "user": user,
+            "limit": limit,
+            "updated": updated,
+            "id": id,
+            "pinned": int(pinned) if pinned is not None else None,
+            "archived": int(archived) if archived is not None else None,
+            "tag": json.dumps(tag) if tag is not None else None,
+        }
+        rows = await self._own_and(
+            "shared_conversations", "conversations", key, shared=shared and user is not None
         )
-        return [listed_conversation(row) for row in rows]
+        found = {one.id: one for one in map(listed_conversation, rows)}
+        return (
+            sorted(found.values(), key=lambda one: (-one.updated, one.id))[:limit]
+            if shared
+            else [*found.values()]
+        )
 
-    async def tags(self, user: str | None = None) -> list[str]:
-        return sorted({tag for row in await self._all("tags", user=user) for tag in tags_in(row["tags"])})
+    async def _own_and(self, others: str, own: str, key: Mapping[str, object], *, shared: bool) -> list[Row]:
+        """What a query finds among a user's own conversations, and another among those of others."""
+        names = (own, others) if shared else (own,)
+
+        def read(db: SqlConnection) -> list[Row]:
+            with self._snapshot(db):
+                return [row for one in names for row in db.execute(self._narrowed(one, key), key).fetchall()]
+
+        return await self._read(read)
+
+    async def tags(self, user: str | None = None, *, shared: bool = False) -> list[str]:
+        rows = await self._own_and("shared_tags", "tags", {"user": user}, shared=shared and user is not None)
+        return sorted({tag for row in rows for tag in tags_in(row["tags"])})
 
     async def label_conversation(
         self,

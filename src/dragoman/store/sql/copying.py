@@ -29,8 +29,14 @@ _TABLES: dict[str, tuple[str, ...]] = {
     "signals": ("seq",),
     "queue": ("seq",),
     "grants": ("id",),
+    "members": ("conversation", "user"),
+    "shares": ("id",),
     "pins": ("user", "tool"),
     "people": ("name",),
+    "identities": ("issuer", "subject"),
+    "removed_people": ("name",),
+    "team_members": ("name", "person"),
+    "audit": ("seq",),
     "prompts": ("user", "name"),
     "blob_references": ("blob", "noun", "owner"),
     "uploads": ("blob", "user"),
@@ -44,7 +50,7 @@ _TABLES: dict[str, tuple[str, ...]] = {
     "texts": ("id",),
 }
 _QUESTION = "id, conversation, turn, call, open, body"  # each engine counts them for itself
-_COUNTED = ("messages", "signals", "queue", "texts")  # by numbers that the database gives out
+_COUNTED = ("messages", "signals", "queue", "texts", "audit")  # by numbers that the database gives out
 _AT_ONCE = 500  # rows
 
 
@@ -197,6 +203,7 @@ _OF_A_CONVERSATION = (
     "signals",
     "queue",
     "grants",
+    "members",
 )
 
 

@@ -66,7 +66,14 @@ def refuse_missing(state: SchemaState) -> None:
 
 
 SHARED = files("dragoman.store.sql") / "queries"
-_LOCKED = ("conversation", "turn", "question", "queued", "usage_of")  # read by who is about to write
+_LOCKED = (
+    "conversation",
+    "root_of",
+    "turn",
+    "question",
+    "queued",
+    "usage_of",
+)  # read by who is about to write
 
 
 def statements(own: Traversable, *, lock: str = "") -> Mapping[str, str]:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Collection
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from typing import Any
 
-from dragoman.errors import BadRequest
+from dragoman.conversation.tree import LOCAL
+from dragoman.errors import BadRequest, NotFound
 from dragoman.messages.boundary import LATEST_TIME
 from dragoman.messages.usage import DIMENSIONS, Spending
 from dragoman.store.sql.database import Row, SqlConnection, SqlDatabase
 from dragoman.store.sql.rows import number_in, text_in
-from dragoman.store.store import Person
+from dragoman.store.store import AuditEntry, Identity, Person
 
 _DAY = 86_400.0  # seconds
+_NAMES = 1000  # users of the same name, who are told apart by a number
 _NUMBERS = tuple(one.name for one in fields(Spending) if one.name not in DIMENSIONS)
 
 
@@ -32,9 +36,20 @@ class SqlPeople(SqlDatabase):
     async def native_models(self) -> set[str]:
         return {row["model"] for row in await self._all("native_models")}
 
-    async def add_person(self, name: str, key: str, created: float) -> None:
-        if not await self._run("add_person", id=name, key=key, created=created):
-            raise BadRequest(f"there is somebody called {name} already")
+    async def add_person(self, name: str, key: str, created: float, *, restore: bool = False) -> None:
+        def write(db: SqlConnection) -> None:
+            row = {"id": name, "key": key, "created": created}
+            had = db.execute(self._sql["key_of_person"], row).fetchone() is not None
+            if not had and not restore and db.execute(self._sql["is_name_free"], row).fetchone() is None:
+                raise BadRequest(
+                    f"The name {name!r} was used before, and its conversations are kept. Choose another "
+                    "name, or pass --restore to give them to the new user."
+                )
+            if had or not db.execute(self._sql["add_person"], row).rowcount:
+                raise BadRequest(f"The user {name!r} exists already")
+            db.execute(self._sql["forget_removed"], row)
+
+        await self._write(write)
 
     async def person_with_key(self, key: str) -> str | None:
         rows = await self._all("person_with_key", key=key)
@@ -44,18 +59,131 @@ class SqlPeople(SqlDatabase):
         rows = await self._all("key_of_person", id=person)
         return rows[0]["key"] if rows else None
 
-    async def end_session(self, id: str, expires: float, now: float) -> None:
-        await self._run("end_session", id=id, expires=expires)
-        await self._run("forget_sessions", now=now)
+    async def identify(
+        self, issuer: str, subject: str, *, name: str, key: str, epoch: str, created: float
+    ) -> Identity | None:
+        def write(db: SqlConnection) -> Identity | None:
+            account = {"issuer": issuer, "subject": subject, "epoch": epoch}
+            if (row := db.execute(self._sql["identity"], account).fetchone()) is not None:
+                return Identity(row["person"], row["epoch"]) if row["name"] is not None else None
+            person = self._add_named(db, name, {"key": key, "created": created})
+            if not db.execute(self._sql["add_identity"], {**account, "person": person}).rowcount:
+                db.execute(self._sql["remove_person"], {"id": person})  # another server was faster
+                row = db.execute(self._sql["identity"], account).fetchone()
+                return Identity(row["person"], row["epoch"])
+            return Identity(person, epoch, new=True)
 
-    async def is_session_ended(self, id: str) -> bool:
-        return bool(await self._all("ended_session", id=id))
+        return await self._write(write)
+
+    def _add_named(self, db: SqlConnection, name: str, row: dict[str, Any]) -> str:
+        """Add a user of this name, or of one with a number. What is told of a name may be old by then: it is
+        theirs only where the row is."""
+        for person in (name, *(f"{name}-{number}" for number in range(2, _NAMES))):
+            key = {**row, "id": person}
+            if person == LOCAL or db.execute(self._sql["is_name_free"], key).fetchone() is None:
+                continue
+            if db.execute(self._sql["add_person"], key).rowcount:
+                return person
+        raise BadRequest(f"too many users are called {name}")
+
+    async def set_teams(self, person: str, teams: Collection[str]) -> None:
+        def write(db: SqlConnection) -> None:
+            db.execute(self._sql["leave_teams"], {"id": person})
+            for name in sorted(teams):
+                db.execute(self._sql["join_team"], {"name": name, "id": person})
+
+        await self._write(write)
+
+    async def members_of(self, team: str) -> set[str]:
+        return {row["person"] for row in await self._all("members_of_team", name=team)}
+
+    async def epoch_of_identity(self, person: str) -> str | None:
+        rows = await self._all("epoch_of_identity", id=person)
+        return rows[0]["epoch"] if rows else None
+
+    async def end_sessions_of_identity(self, issuer: str, subject: str, epoch: str) -> str | None:
+        def write(db: SqlConnection) -> str | None:
+            account = {"issuer": issuer, "subject": subject, "epoch": epoch}
+            if not db.execute(self._sql["renew_identity"], account).rowcount:
+                return None
+            self._change_access(db)
+            return str(db.execute(self._sql["identity"], account).fetchone()["person"])
+
+        return await self._write(write)
+
+    async def end_session(self, id: str, expires: float, now: float) -> None:
+        def write(db: SqlConnection) -> None:
+            self._use_up(db, id, expires, now)
+            self._change_access(db)
+
+        await self._write(write)
+
+    async def use_once(self, id: str, expires: float, now: float) -> bool:
+        return await self._write(lambda db: self._use_up(db, id, expires, now))
+
+    def _use_up(self, db: SqlConnection, id: str, expires: float, now: float) -> bool:
+        new = bool(db.execute(self._sql["end_session"], {"id": id, "expires": expires}).rowcount)
+        db.execute(self._sql["forget_sessions"], {"now": now})
+        return new
+
+    async def is_session_ended(self, id: str, other: str = "") -> bool:
+        return bool(await self._all("ended_session", id=id, other=other))
+
+    async def access_revision(self) -> int:
+        rows = await self._all("access_revision")
+        return int(rows[0]["revision"]) if rows else 0
+
+    def _change_access(self, db: SqlConnection) -> None:
+        """Somebody lost a right: servers look again at the streams that are open."""
+        db.execute(self._sql["change_access"])
+        self._announce_write(db)
 
     async def people(self) -> list[Person]:
-        return [Person(row["name"], row["created"]) for row in await self._all("people")]
+        return [
+            Person(row["name"], row["created"], row["subject"] and f"{row['issuer']} {row['subject']}")
+            for row in await self._all("people")
+        ]
 
     async def remove_person(self, name: str) -> None:
-        await self._change("person", name, "remove_person")
+        def write(db: SqlConnection) -> None:
+            if not db.execute(self._sql["remove_person"], {"id": name}).rowcount:
+                raise NotFound("person", name)
+            db.execute(self._sql["remove_memberships"], {"id": name})
+            db.execute(self._sql["note_removed"], {"id": name})
+            db.execute(self._sql["remove_memberships"], {"id": name})
+            self._change_access(db)
+
+        await self._write(write)
+
+    async def turns_of_person(self, name: str) -> list[str]:
+        queued = await self._all("queued_turns_of_person", id=name)
+        return [row["turn"] for row in [*queued, *await self._all("live_turns_of_person", id=name)]]
+
+    async def is_removed(self, name: str) -> bool:
+        return bool(await self._all("is_removed", id=name))
+
+    async def add_audit(self, entry: AuditEntry) -> None:
+        row = {field.name: getattr(entry, field.name) for field in fields(entry) if field.name != "seq"}
+        await self._run("add_audit", **{**row, "details": json.dumps(entry.details, ensure_ascii=False)})
+
+    async def audit(
+        self, since: float = 0.0, *, before: int | None = None, limit: int = 1000
+    ) -> list[AuditEntry]:
+        return [
+            AuditEntry(
+                row["at"],
+                row["action"],
+                row["person"],
+                row["address"],
+                row["object"],
+                json.loads(row["details"]),
+                row["seq"],
+            )
+            for row in await self._all("audit", since=since, before=before, limit=limit)
+        ]
+
+    async def forget_audit(self, before: float) -> int:
+        return await self._run("forget_audit", before=before)
 
     async def prompts(self, user: str) -> dict[str, str]:
         return {row["name"]: row["text"] for row in await self._all("prompts", user=user)}

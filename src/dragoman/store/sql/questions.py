@@ -8,11 +8,14 @@ from dataclasses import replace
 
 from pydantic import JsonValue
 
-from dragoman.errors import AlreadyAnswered, NotFound, Unreadable
-from dragoman.messages.questions import Answer, Grant, Question
+from dragoman.conversation.sharing import Right
+from dragoman.errors import AlreadyAnswered, Forbidden, NotFound, Unreadable
+from dragoman.messages.questions import Answer, Grant, Question, Rule
+from dragoman.sentences import sentence
 from dragoman.store.codecs import JSON, QUESTION
 from dragoman.store.sql.database import Row, SqlConnection, SqlDatabase
 from dragoman.store.sql.rows import grant_of, grant_row, load, question_of
+from dragoman.store.sql.sharing import SqlSharing
 from dragoman.store.turns import Signal, SignalKind, Signalled, StoredEvent
 
 # ── signals ───────────────────────────────────────────────────────────────────────────────────────
@@ -85,11 +88,19 @@ class SqlSignals(SqlDatabase):
         return db.execute(self._sql["followed"], {"turn": turn}).fetchone() is not None
 
 
+def _how(asked: Question) -> str:
+    """What was decided, and who did."""
+    if asked.answer is None:
+        return str(asked.closed)
+    by = asked.answer.by
+    return sentence("question.how", verdict=asked.answer.verdict, user=by) if by else asked.answer.verdict
+
+
 def _signal_of(row: Row) -> Signal:
     return Signal(row["seq"], row["kind"], load(JSON, "signal", str(row["seq"]), row["body"]))
 
 
-class SqlQuestions(SqlSignals):
+class SqlQuestions(SqlSignals, SqlSharing):
     async def question(self, id: str) -> Question:
         return question_of(await self._one("question", "question", id=id))
 
@@ -103,21 +114,27 @@ class SqlQuestions(SqlSignals):
         user: str | None = None,
         after: str | None = None,
         limit: int = 2**31,
+        shared: bool = False,
     ) -> list[Question]:
-        rows = await self._all(
-            "open_questions", conversation=conversation, user=user, after=after, limit=limit
-        )
+        key = {"conversation": conversation, "user": user, "after": after, "limit": limit}
+        rows = await self._all("open_questions", **key)
+        if shared and user is not None and conversation is None:
+            rows += await self._all("shared_questions", **key)
+            rows = sorted(rows, key=lambda row: int(row["place"]))[:limit]
         return self._readable(question_of, rows)
 
     async def questions_of(self, turn: str) -> list[Question]:
         return self._readable(question_of, await self._all("questions_of_turn", turn=turn))
 
-    async def answer(self, question: str, answer: Answer, grants: Sequence[Grant] = ()) -> Question:
+    async def answer(
+        self, question: str, answer: Answer, grants: Sequence[Grant] = (), *, by: str | None = None
+    ) -> Question:
         def write(db: SqlConnection) -> Question:
             asked = self._question(db, question)
+            if by is not None and self._right_of(db, asked.conversation, by) < Right.ANSWER:
+                raise Forbidden(sentence("share.answer"))
             if asked.answer is not None or asked.closed is not None:
-                how = asked.answer.verdict if asked.answer else asked.closed
-                raise AlreadyAnswered(question, str(how))
+                raise AlreadyAnswered(question, _how(asked))
             self._refuse_if_cancelled(db, asked.turn, question)
             settled = replace(asked, answer=answer)
             if answer.verdict == "withhold":
@@ -131,7 +148,15 @@ class SqlQuestions(SqlSignals):
         return await self._write(write)
 
     async def grants(self, conversation: str | None = None, *, user: str | None = None) -> list[Grant]:
-        return self._readable(grant_of, await self._all("grants", conversation=conversation, user=user))
+        sender, user = (user, None) if conversation is not None else (None, user)
+        key = {"conversation": conversation, "user": user, "sender": sender}
+
+        def read(db: SqlConnection) -> list[Grant]:
+            held = db.execute(self._narrowed("grants", key), key).fetchall()
+            denied = db.execute(self._sql["removed_sender"], key).fetchall()  # last: nothing goes past it
+            return [*self._readable(grant_of, held), *(_denial(row) for row in denied)]
+
+        return await self._read(read)
 
     async def add_grant(self, grant: Grant) -> None:
         def write(db: SqlConnection) -> None:
@@ -207,3 +232,8 @@ class SqlEvents(SqlDatabase):
 
         for turn in await self._read(left_behind):
             await self.drop_events(turn)
+
+
+def _denial(row: Row) -> Grant:
+    """A user who was removed may do nothing in what is left of their conversations."""
+    return Grant("removed", Rule("*", "*", "deny"), row["id"], user=row["user"])

@@ -215,6 +215,7 @@ def turn_of(row: Row) -> TurnRow:
         row["epoch"],
         row["owner"],
         number_in(row["created"]),
+        row["sender"],
     )
 
 

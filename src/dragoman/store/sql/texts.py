@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from heapq import merge
 
 from pydantic import JsonValue
 
 from dragoman.messages.message import ToolCall
 from dragoman.store.conversations import Found
-from dragoman.store.sql.database import SqlConnection
+from dragoman.store.sql.database import Row, SqlConnection
 
 _CHUNK = 20_000  # characters: a longer text is several rows, so that indexing one takes milliseconds
 _OVERLAP = 200  # of one row with the next: what stands on the border is found too
@@ -99,6 +100,11 @@ def _words_of(value: JsonValue) -> Iterator[str]:
             pass
         case _:
             yield str(value)
+
+
+def newest_first(*found: Iterator[Row]) -> Iterator[Row]:
+    """Texts of several searches, each of which gives the newest first."""
+    return merge(*found, key=lambda row: -int(row["id"]))
 
 
 def in_order(titles: list[Found], texts: list[Found], *, distinct: bool) -> list[Found]:

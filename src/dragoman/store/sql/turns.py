@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 
+from dragoman.conversation.sharing import Right
 from dragoman.errors import Fenced, KeyReused, NotFound, StoreUnavailable, TurnBusy, Unreadable
 from dragoman.messages.message import Message, Part
 from dragoman.store.codecs import JSON, MESSAGE
@@ -75,7 +76,7 @@ class SqlTurns(SqlConversations, SqlQuestions):
             if row["seq"] != place:
                 raise Unreadable("turn", turn, f"its fact {place} is missing")
             if not is_json(row["body"]):
-                raise Unreadable("turn", turn, f"its fact {place} is no JSON")
+                raise Unreadable("turn", turn, f"its fact {place} is not valid JSON")
         if rows and len(rows) != rows[0]["count"]:
             raise Unreadable("turn", turn, f"it has {len(rows)} facts of {rows[0]['count']}")
         return [row["body"] for row in rows]
@@ -151,10 +152,13 @@ class SqlTurns(SqlConversations, SqlQuestions):
     def _start(self, db: SqlConnection, start: Start) -> Started | None:
         if start.opens is not None:
             self._add_conversation(db, start.opens, start.history)
+        sender = self._sender(db, start)
         if start.key is not None:
             self._take_key(db, start.key, start)
         row = self._conversation_row(db, start.conversation)
         conversation = conversation_of(row)
+        if db.execute(self._sql["is_removed"], {"id": conversation.owner}).fetchone() is not None:
+            raise NotFound("person", conversation.owner)  # since the request was let in
         message = start.message
         if message is not None and message.parent is None and not start.root:
             message = replace(message, parent=conversation.leaf)
@@ -167,7 +171,7 @@ class SqlTurns(SqlConversations, SqlQuestions):
             if start.queue and message is not None:
                 line = busy or db.execute(self._sql["line_at"], key).fetchone()  # nobody passes who waits
                 if line is not None:
-                    self._enqueue(db, start, message, line["id"])
+                    self._enqueue(db, start, message, line["id"], sender)
                     return None
             elif busy is not None and not start.beside:
                 raise TurnBusy(busy["id"])
@@ -182,6 +186,7 @@ class SqlTurns(SqlConversations, SqlQuestions):
             "state": "preparing",
             "owner": self._owner_name,
             "created": start.at,
+            "sender": sender,
         }
         db.execute(self._sql["add_turn"], turn)
         db.execute(self._sql["take_out_of_archive"], {"id": start.conversation})
@@ -191,14 +196,25 @@ class SqlTurns(SqlConversations, SqlQuestions):
         begun = turn_of(db.execute(self._sql["turn"], {"id": start.turn}).fetchone())
         return Started(begun, conversation, message, int(number_in(row["revision"])) + 1)
 
+    def _sender(self, db: SqlConnection, start: Start) -> str | None:
+        """The user who sends it, unless that is the owner. Who was removed a moment ago begins nothing."""
+        if start.by is None:
+            return None
+        self._root(db, start.conversation)
+        right = self._right_of(db, start.conversation, start.by)
+        if right < Right.TAKE_PART:
+            raise NotFound("conversation", start.conversation)
+        return None if right is Right.OWN else start.by
+
     def _take_key(self, db: SqlConnection, key: SendKey, start: Start) -> None:
         """Of two that come at the same moment, the database lets one take it."""
         owner = db.execute(self._sql["owner_of"], {"id": start.conversation}).fetchone()
         if owner is None:
             raise NotFound("conversation", start.conversation)
-        taken = {"user": owner["owner"], **asdict(key), "turn": start.turn, "at": start.at}
+        user = start.by or owner["owner"]
+        taken = {"user": user, **asdict(key), "turn": start.turn, "at": start.at}
         if db.execute(self._sql["take_send_key"], taken).fetchone() is None:
-            turn = self._turn_of_key(db, owner["owner"], key)
+            turn = self._turn_of_key(db, user, key)
             assert turn is not None  # else it could have been taken
             raise SentBefore(turn)
 
@@ -210,10 +226,12 @@ class SqlTurns(SqlConversations, SqlQuestions):
             raise KeyReused(key.name)
         return str(row["turn"])
 
-    def _enqueue(self, db: SqlConnection, start: Start, message: Message, after: str) -> None:
+    def _enqueue(
+        self, db: SqlConnection, start: Start, message: Message, after: str, sender: str | None
+    ) -> None:
         body = JSON.dump({"message": MESSAGE.to_json(replace(message, parent=None)), "fact": start.fact})
         row = {"turn": start.turn, "after": after, "conversation": start.conversation, "body": body}
-        db.execute(self._sql["enqueue"], row)
+        db.execute(self._sql["enqueue"], {**row, "sender": sender})
         self._mention_blobs(db, "queue", start.turn, start.conversation, body)
 
     def _append(self, db: SqlConnection, turn: str, epoch: int, seq: int, change: Change) -> None:
@@ -224,7 +242,7 @@ class SqlTurns(SqlConversations, SqlQuestions):
             if row is None or row["epoch"] != epoch:
                 raise Fenced(turn, epoch)
             what = f"turn {turn}: what it wrote before this could not be stored"
-            raise StoreUnavailable(what, "it goes on from there when the store can be used", retryable=True)
+            raise StoreUnavailable(what, "it continues from there when the store can be used", retryable=True)
         fact = {"turn": turn, "epoch": epoch}
         facts = [{**fact, "seq": place, "body": body} for place, body in enumerate(change.facts, seq)]
         db.executemany(self._sql["add_fact"], facts)
@@ -288,8 +306,10 @@ class SqlQueue(SqlTurns):
             if self._first_in_line(db, conversation, row["after"]) != turn:
                 return None  # the one before it has a later look: this one's was at an older line
             db.execute(self._sql["dequeue"], {"turn": turn})
-            message = replace(message, parent=parent)
-            started = self._start(db, Start(turn, conversation, fact, message.created, message))
+            message, by = replace(message, parent=parent), row["sender"]
+            if by is not None and self._right_of(db, conversation, by) < Right.TAKE_PART:
+                return None  # who sent it was removed
+            started = self._start(db, Start(turn, conversation, fact, message.created, message, by=by))
             assert started is not None  # it does not queue again
             db.execute(self._sql["requeue"], {"turn": turn, "after": row["after"]})
             if (leaf := started.conversation.leaf) != parent:  # the person looks at another branch now
@@ -362,7 +382,7 @@ class SqlQueue(SqlTurns):
 
 
 def _queued_of(row: Row) -> Queued:
-    return Queued(row["turn"], row["conversation"], *_read(row))
+    return Queued(row["turn"], row["conversation"], *_read(row), row["sender"])
 
 
 def _read(row: Row) -> tuple[Message, str]:

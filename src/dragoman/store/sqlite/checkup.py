@@ -101,7 +101,7 @@ def _orphans(db: sqlite3.Connection, mend: bool) -> Iterator[Defect]:
             _delete_orphans(db, table, parent)
             yield Defect(text, "", mended=True)
         elif table in _LEFTOVERS:
-            yield Defect(text, "dragoman doctor --mend removes them: nobody can reach them", harmless=True)
+            yield Defect(text, "dragoman doctor --mend removes them: nothing can reach them", harmless=True)
         else:
             yield Defect(text, _RECOVER)
 

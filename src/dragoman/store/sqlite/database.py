@@ -181,7 +181,7 @@ class SqliteDatabase(SqlDatabase):
         """ConfigError, in words, for whatever keeps a file from being opened."""
         for folder in (self.path.parent, self.files):
             if folder.exists() and not folder.is_dir():
-                raise ConfigError(f"cannot open the store {self.path}: {folder} is no folder")
+                raise ConfigError(f"cannot open the store {self.path}: {folder} is not a folder")
         if self.path.is_dir():
             raise ConfigError(f"cannot open the store {self.path}: it is a folder; name a file in it")
         try:

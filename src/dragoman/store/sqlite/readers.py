@@ -36,7 +36,7 @@ _FAULTS: dict[int, tuple[str, str, bool]] = {  # by SQLite's result code: what, 
     sqlite3.SQLITE_PERM: ("its file may not be used", _RIGHT, False),
     sqlite3.SQLITE_CORRUPT: ("its file is damaged", _RESTORE, False),
     sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY: ("a row is gone to which this belongs", _DOCTOR, False),
-    sqlite3.SQLITE_NOTADB: ("its file is no database any more", _RESTORE, False),
+    sqlite3.SQLITE_NOTADB: ("its file is no longer a database", _RESTORE, False),
 }
 
 

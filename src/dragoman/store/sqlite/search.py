@@ -17,6 +17,7 @@ from dragoman.store.sql.texts import (
     has_all,
     has_few_texts,
     in_order,
+    newest_first,
     plain_part,
     snippet_of,
     text_of_call,
@@ -34,24 +35,35 @@ class SqliteSearch(SqliteDatabase):
     _texts_changed = True  # since the last look: there may be something to index, also from an earlier run
 
     async def search(
-        self, query: str, *, user: str | None = None, limit: int = 20, distinct: bool = False
+        self,
+        query: str,
+        *,
+        user: str | None = None,
+        limit: int = 20,
+        distinct: bool = False,
+        shared: bool = False,
     ) -> list[Found]:
         if not (words := words_of(query)):
             return []
 
         def read(db: SqlConnection) -> list[Found]:
             with self._snapshot(db):
-                found = self._search_texts(db, words, user, limit, distinct=distinct)
-                return in_order(self._search_titles(db, words, user), found, distinct=distinct)
+                rows = self._candidates(db, words, user)
+                titles = self._search_titles(db, words, user)
+                if shared and user is not None:
+                    rows = newest_first(rows, self._shared_candidates(db, words, user))
+                    titles += self._search_titles(db, words, user, "shared_titles")
+                found = self._search_texts(rows, words, limit, distinct=distinct)
+                return in_order(titles, found, distinct=distinct)
 
         return (await self._read(read, slow=True))[:limit]
 
     def _search_texts(
-        self, db: SqlConnection, words: Sequence[str], user: str | None, limit: int, *, distinct: bool
+        self, rows: Iterator[Row], words: Sequence[str], limit: int, *, distinct: bool
     ) -> list[Found]:
         found: dict[str, Found] = {}
         one = "conversation" if distinct else "message"
-        for row in self._candidates(db, words, user):
+        for row in rows:
             if len(found) == limit:
                 break
             text = text_in(row["text"]) or ""
@@ -74,9 +86,14 @@ class SqliteSearch(SqliteDatabase):
             key = {"query": query, "user": user}
             yield from db.execute(self._narrowed("search_index", key), key)
 
-    def _search_titles(self, db: SqlConnection, words: Sequence[str], user: str | None) -> list[Found]:
+    def _shared_candidates(self, db: SqlConnection, words: Sequence[str], user: str) -> Iterator[Row]:
+        yield from db.execute(self._sql["scan_shared_texts"], {"user": user, "part": plain_part(words)})
+
+    def _search_titles(
+        self, db: SqlConnection, words: Sequence[str], user: str | None, query: str = "titles"
+    ) -> list[Found]:
         key = {"user": user, "scanned": _SCANNED}
-        rows = db.execute(self._narrowed("titles", key), key)
+        rows = db.execute(self._narrowed(query, key), key)
         titles = ((row["id"], text_in(row["title"]) or "") for row in rows)
         return [
             Found(None, id, title, snippet_of(title, words)) for id, title in titles if has_all(title, words)

@@ -87,7 +87,7 @@ def evaluate(expression: str) -> Number:
     try:
         return _value(ast.parse(expression.strip(), mode="eval").body)
     except SyntaxError as error:
-        raise ToolFailed(f"this is no expression: {error.msg}, at character {error.offset}") from error
+        raise ToolFailed(f"this is not an expression: {error.msg}, at character {error.offset}") from error
     except ZeroDivisionError as error:
         raise ToolFailed("this divides by zero") from error
     except OverflowError as error:
@@ -135,7 +135,7 @@ def _unknown(node: ast.expr) -> str:
         case ast.Call(func=ast.Name(id=name)) if name in FUNCTIONS:
             return f"the arguments of {name} have no names here"
         case ast.Call(func=ast.Name(id=name)):
-            return f"there is no function {name}: there are {', '.join(FUNCTIONS)}"
+            return f"unknown function {name}: there are {', '.join(FUNCTIONS)}"
         case ast.Name(id=name):
             return f"there is no {name}: there are only numbers, {', '.join(CONSTANTS)} and functions"
         case _:
@@ -169,7 +169,7 @@ def _zone(name: str) -> ZoneInfo:
     except (LookupError, ValueError, OSError) as error:  # no such zone, no such name, a folder of zones
         near = get_close_matches(name, available_timezones(), n=3)
         hint = f"did you mean {' or '.join(near)}?" if near else "names are such as Europe/Vienna or UTC"
-        raise ToolFailed(f"there is no time zone {name!r}: {hint}") from error
+        raise ToolFailed(f"unknown time zone {name!r}: {hint}") from error
 
 
 # `todo`: a list of tasks, given whole each time, so that it stands in the conversation.

@@ -357,7 +357,7 @@ class _Fetch:
         if body.type in ("text/html", "application/xhtml+xml"):
             title, text = await asyncio.to_thread(text_of, text)
         if body.cut:
-            text += f"\n[… the page goes on: only its first {self._largest:,} bytes were read …]"
+            text += f"\n[… the page continues: only its first {self._largest:,} bytes were read …]"
         metadata: dict[str, JsonValue] = {"url": str(url), "type": body.type}
         return ToolOutput(text or "The page has no text.", title=title or _site(url), metadata=metadata)
 

@@ -158,7 +158,7 @@ def _check(pattern: str) -> None:
     try:
         re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
-        raise ToolFailed(f"{pattern!r} is no regular expression: {error}") from error
+        raise ToolFailed(f"{pattern!r} is not a regular expression: {error}") from error
 
 
 def _text(folder: OpenFolder, name: str) -> bytes | None:

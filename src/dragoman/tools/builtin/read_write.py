@@ -96,7 +96,7 @@ def text_file(path: str, data: bytes) -> TextFile:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        raise ToolFailed(f"{path} is no text file (not UTF-8): it cannot be shown or edited") from error
+        raise ToolFailed(f"{path} is not a text file (not UTF-8): it cannot be shown or edited") from error
     if "\0" in text:
         raise ToolFailed(f"{path} is a binary file: it cannot be shown or edited")
     crlf = "\r\n" in text and text.count("\n") == text.count("\r\n") == text.count("\r")
@@ -185,7 +185,7 @@ def _page(wanted: list[str]) -> tuple[list[str], list[str]]:
     if page or not wanted:
         return page, []
     shown = wanted[0].encode()[:_PAGE].decode(errors="ignore")
-    return [shown], [f"[this line goes on: it has {len(wanted[0])} characters, {len(shown)} are shown]"]
+    return [shown], [f"[this line continues: it has {len(wanted[0])} characters, {len(shown)} are shown]"]
 
 
 # `write_file`: a new text file in the workspace, or a new text for one that was read.
@@ -249,7 +249,7 @@ def write_file(
 def _check(path: str, old: bytes | None, wanted: bytes, version: str | None) -> None:
     """ToolFailed where the file is not what the model has seen."""
     if old is None and version:
-        raise ToolFailed(f"{path} is gone since you read it: leave version out to write it anew")
+        raise ToolFailed(f"{path} is gone since you read it: leave version out to write it again")
     if old is not None and old != wanted:
         if not version:
             raise ToolFailed(f"{path} exists: read it first, then give the version read_file shows")

@@ -54,7 +54,7 @@ class Elicitation:
         known = _CALL.get()
         if known in self._calls:
             return known
-        people = {call.owner for call in self._calls}
+        people = {call.user for call in self._calls}
         return self._calls[-1] if len(people) == 1 else None
 
     # ── elicitation ───────────────────────────────────────────────────────────────────────────────

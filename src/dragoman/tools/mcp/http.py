@@ -133,5 +133,5 @@ class _Refused(_Bounded):
     """A compressed body, which nobody asked for: it is not read."""
 
     def __aiter__(self) -> AsyncIterator[bytes]:
-        self._diagnostics.overflow = "it sent a compressed answer, which nobody asked for"
+        self._diagnostics.overflow = "it sent a compressed answer, which Dragoman did not ask for"
         raise httpx2.StreamError(self._diagnostics.overflow)

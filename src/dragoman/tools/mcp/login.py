@@ -281,4 +281,4 @@ class _Callback:
         result.set_result(
             AuthorizationCodeResult(code=query["code"], state=query.get("state"), iss=query.get("iss"))
         )
-        return "200 OK", "The program goes on with the login. This page can be closed."
+        return "200 OK", "The program continues with the login. This page can be closed."

@@ -192,7 +192,7 @@ def _as_table(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 def _describe(fault: Mapping[str, Any]) -> str:
     if fault["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
-        return "there is no such key here"
+        return "unknown key"
     message = str(fault["msg"]).removeprefix("Value error, ")
     return f"{message[0].lower()}{message[1:]}"
 

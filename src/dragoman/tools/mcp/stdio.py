@@ -35,7 +35,7 @@ from dragoman.wire.prose import join_all, read_json
 # Reads a line of an MCP server as a message, also one that is hard to read: whoever waits for it is told.
 
 
-NO_MCP = "it sent what is no MCP: "
+NO_MCP = "it sent invalid MCP data: "
 
 _ID = rb'"id"\s*:\s*(\d{1,18}|"[^"\\]{1,200}")'
 _VERSION = rb'"jsonrpc"\s*:\s*"2\.0"'

@@ -10,12 +10,13 @@ from dataclasses import asdict, replace
 
 from pydantic import JsonValue
 
-from dragoman.conversation.tree import Conversation, Tree
+from dragoman.conversation.tree import LOCAL, Conversation, Tree
 from dragoman.errors import (
     AlreadyAnswered,
     BadRequest,
     ConfigError,
     DragomanError,
+    Forbidden,
     NotFound,
     StoreUnavailable,
     TurnBusy,
@@ -28,7 +29,7 @@ from dragoman.messages.message import Arguments, CallState, Message, Part, ToolR
 from dragoman.messages.questions import MODES, Action, Answer, Grant, Question, Rule
 from dragoman.sentences import sentence
 from dragoman.store.codecs import MESSAGE, RESULT
-from dragoman.store.store import SendKey, SentBefore, Start, Store
+from dragoman.store.store import SendKey, SentBefore, Start, Store, TurnRow
 from dragoman.tools.authorize import Refuse, Verdict, answer_by_rule, authorize, authorize_beyond
 from dragoman.tools.cage.policy import NET, WRITE
 from dragoman.tools.permissions import literal
@@ -71,7 +72,7 @@ from dragoman.turn.services import Services
 from dragoman.turn.settings import check_dialect
 from dragoman.turn.steps.request_layers import options_of
 from dragoman.turn.steps.rerun_call import check_change
-from dragoman.turn.steps.subtasks import cancel_turn, end_set_aside, root_of
+from dragoman.turn.steps.subtasks import cancel_turn, end_set_aside, root_of, sender_of
 from dragoman.wire.wire import Model
 
 _log = logging.getLogger("dragoman.turn")
@@ -101,11 +102,13 @@ class Commands:
         key: SendKey | None = None,
         opens: Conversation | None = None,
         history: Sequence[Message] = (),
+        by: str | None = None,
     ) -> str:
         """A new message at the leaf, or below `parent`, and a turn that answers it. `metadata` is kept with
         the message, and no model is shown it. With a `key` that was used before, the turn that was begun
         then. `opens` is the conversation where it is a new one, with its `history`: it is stored with the
-        turn, or not at all."""
+        turn, or not at all. `by` is the user who sends it, whose rules and limits apply; without one, the
+        owner."""
         message = user_message(conversation, said, parent, self._services.clock(), metadata)
         return await self._start(
             conversation,
@@ -116,6 +119,7 @@ class Commands:
             key=key,
             opens=opens,
             history=history,
+            by=by,
         )
 
     async def edit(
@@ -127,6 +131,7 @@ class Commands:
         inputs: TurnInputs = NO_INPUTS,
         metadata: Mapping[str, JsonValue] | None = None,
         key: SendKey | None = None,
+        by: str | None = None,
     ) -> str:
         """A new version of a user message, and a turn that answers it. The old one stays. What is not said
         anew in `options` is as it was for the message it replaces."""
@@ -136,7 +141,7 @@ class Commands:
         new = user_message(old.conversation, said, old.parent, self._services.clock(), metadata)
         again = await self._as_before(old.turn, options, old.conversation)
         root = old.parent is None
-        return await self._start(old.conversation, again, inputs, message=new, root=root, key=key)
+        return await self._start(old.conversation, again, inputs, message=new, root=root, key=key, by=by)
 
     async def rerun(
         self,
@@ -146,6 +151,7 @@ class Commands:
         inputs: TurnInputs = NO_INPUTS,
         beside: bool = False,
         key: SendKey | None = None,
+        by: str | None = None,
     ) -> str:
         """A new version of an answer, or the first one where a user message has none; with `beside`, also
         while another is being made. What is not said anew in `options` is as it was for the send that is
@@ -154,10 +160,17 @@ class Commands:
         messages, _ = await self._store.messages(old.conversation)
         question = Tree(messages).question_of(message)
         again = await self._as_before(old.turn or question.turn, options, old.conversation)
-        return await self._start(old.conversation, again, inputs, again=question, beside=beside, key=key)
+        return await self._start(
+            old.conversation, again, inputs, again=question, beside=beside, key=key, by=by
+        )
 
     async def rerun_call(
-        self, change: CallChange, *, options: TurnOptions | None = None, key: SendKey | None = None
+        self,
+        change: CallChange,
+        *,
+        options: TurnOptions | None = None,
+        key: SendKey | None = None,
+        by: str | None = None,
     ) -> str:
         """A new version of the answer that holds a call: the same up to this one, which is made with other
         arguments, or has another result; the turn goes on from there."""
@@ -166,7 +179,7 @@ class Commands:
         if again.agent is None and turn is not None:  # it may have been handed over since
             again = replace(again, agent=first_agent(self._services, await self._options(turn)).name or None)
         again = replace(again, again_from=change)
-        return await self._start(message.conversation, again, NO_INPUTS, again=message, key=key)
+        return await self._start(message.conversation, again, NO_INPUTS, again=message, key=key, by=by)
 
     async def _as_before(
         self, turn: str | None, options: TurnOptions | None, conversation: str
@@ -198,11 +211,12 @@ class Commands:
         key: SendKey | None = None,
         opens: Conversation | None = None,
         history: Sequence[Message] = (),
+        by: str | None = None,
     ) -> str:
-        if key is not None:  # also where what it needs is no longer here
-            owner = opens.owner if opens is not None else await self._store.owner_of(conversation)
-            if (turn := await self._store.turn_of_key(owner, key)) is not None:
-                return turn
+        sender = by or (opens.owner if opens is not None else await self._store.owner_of(conversation))
+        known = await self._store.turn_of_key(sender, key) if key is not None else None
+        if known is not None:  # also where what it needs is no longer here
+            return known
         if inputs.deps is not None and self._driver.hands_out:
             raise ConfigError("deps of one send cannot go to another process: give the runtime make_deps")
         if inputs.output is not None and inputs.output.checks and self._driver.hands_out:
@@ -217,11 +231,11 @@ class Commands:
             await check_message(self._store, model, message, above, history if opens is not None else None)
         turn = new_id("turn")
         if message is not None:
-            message = replace(message, turn=turn)
+            message = replace(message, turn=turn, by=sender)
         at = self._services.clock()
         asked = message or again
         assert asked is not None
-        fact = TurnStarted(asked.id, options, at)
+        fact = TurnStarted(asked.id, options, at, sender)
         body = FACT.dump(fact)
         start = Start(
             turn,
@@ -236,6 +250,7 @@ class Commands:
             key,
             opens,
             history,
+            by,
         )
         starting = asyncio.create_task(self._store_and_start(start, fact, inputs))
         try:
@@ -300,9 +315,10 @@ class Commands:
         )
         return settled, model
 
-    async def change_queued(self, turn: str, said: str | Sequence[Part]) -> None:
-        """Another message for a turn that has not begun yet."""
+    async def change_queued(self, turn: str, said: str | Sequence[Part], *, by: str | None = None) -> None:
+        """Another message for a turn that has not begun yet. `by` who sent it."""
         for queued in await self._store.queued(turn=turn):
+            _check_sender(by, queued.sender or await self._store.owner_of(queued.conversation))
             message = user_message(queued.conversation, said, None, self._services.clock())
             await check_added(self._services, turn, message)
             if await self._store.change_queued(turn, message.parts):
@@ -313,32 +329,46 @@ class Commands:
     # ── while it runs ─────────────────────────────────────────────────────────────────────────────
 
     async def steer(
-        self, turn: str, said: str | Sequence[Part], *, metadata: Mapping[str, JsonValue] | None = None
+        self,
+        turn: str,
+        said: str | Sequence[Part],
+        *,
+        metadata: Mapping[str, JsonValue] | None = None,
+        by: str | None = None,
     ) -> None:
-        """Say something to a running turn: its next request contains it."""
+        """Say something to a running turn: its next request contains it. It runs with the rules of the user
+        who sent it, so that nobody else steers it (V2)."""
         row = await self._store.turn(turn)
+        sender = await self._check_sender(by, row)
         message = user_message(row.conversation, said, None, self._services.clock(), metadata)
+        message = replace(message, by=sender)
         await check_added(self._services, turn, message)
         body = {"message": MESSAGE.to_json(message)}
         if not await self._store.post(turn, "steer", body):
             raise TurnEnded(turn, (await self._store.turn(turn)).state)
         await self._wake(turn)
 
-    async def answer(self, question: str, answer: Answer) -> Question:
-        """Settle a question. The first answer counts; from whichever client it comes."""
+    async def answer(self, question: str, answer: Answer, *, by: str | None = None) -> Question:
+        """Settle a question. The first answer counts; from whichever client it comes. `by` is the user who
+        answers; without one, somebody who acts for the owner. The answer of another user than the sender lets
+        this one call run, as it is, under the sender's rules; a rule it leaves behind is the answerer's."""
         asked = await self._store.question(question)
         await check_answer(self._services, asked, answer)
-        answer = replace(answer, at=self._services.clock())
         conversation = await self._store.conversation(asked.conversation)
-        granted = await self._grants(asked, answer, conversation)
+        sender = await sender_of(self._store, await self._store.turn(asked.turn))
+        user = by or conversation.owner
+        if user != sender and (answer.arguments is not None or _rewrites(asked, answer)):
+            raise Forbidden(sentence("share.sender", user=sender))
+        answer = replace(answer, at=self._services.clock(), by=by or answer.by, lent=user != sender)
+        granted = await self._grants(asked, answer, conversation, user)
         if not granted:
             answer = replace(answer, scope="once")  # where no rule would help, an answer is for this once
-        settled = await self._store.answer(question, answer, granted)
+        settled = await self._store.answer(question, answer, granted, by=by)
         await self._wake(asked.turn)
         if granted:
             only_here = answer.scope == "conversation" and answer.verdict == "allow"
             where = conversation.id if only_here else None  # a denial holds in its tasks, too
-            await self._settle_waiting(answer, where, conversation.owner)
+            await self._settle_waiting(answer, where, user)
         return settled
 
     async def grant(self, rule: Rule, answer: Answer, *, user: str | None, owner: str) -> Grant:
@@ -358,10 +388,13 @@ class Commands:
     async def _settle_waiting(self, answer: Answer, where: str | None, user: str) -> None:
         """What else waits because of a rule, and would not be asked about with what was granted now."""
         made = Answer(answer.verdict, answer.scope, by=answer.by, at=answer.at)  # for so long, as that one
-        for other in await self._store.questions(conversation=where, user=user):
+        for other in await self._store.questions(
+            conversation=where, user=None if where else user, shared=True
+        ):
             if other.because == "rule" and other.kind == "approve":
                 try:
-                    await self._settle_likewise(other, made)
+                    if await sender_of(self._store, await self._store.turn(other.turn)) == user:
+                        await self._settle_likewise(other, made)
                 except (DragomanError, ValueError) as error:
                     # answered or deleted meanwhile, or not to be read
                     _log.info("question %s is left as it is: %s", other.id, error)
@@ -390,6 +423,7 @@ class Commands:
             conversation,
             agent,
             "auto",
+            sender=await sender_of(self._store, await self._store.turn(question.turn)),
             workspace=self._services.workspace_of(options),
             tool=tool,
             givers=givers,
@@ -399,10 +433,14 @@ class Commands:
             return authorize_beyond(question.rules[0], authority)
         return authorize(tool, patterns, authority)
 
-    async def deliver(self, call: str, result: ToolResult, *, failed: bool = False) -> None:
-        """The result of a call that a client ran."""
+    async def deliver(
+        self, call: str, result: ToolResult, *, failed: bool = False, by: str | None = None
+    ) -> None:
+        """The result of a call that a client ran: that of the user who sent the turn."""
         found, _, _ = await self._store.call(call)
-        turn = (await self._store.turn_of_call(call)).id
+        row = await self._store.turn_of_call(call)
+        await self._check_sender(by, row)
+        turn = row.id
         if found.state in (CallState.PENDING, CallState.ASKED):
             raise BadRequest(sentence("call.not_running", call=call, state=found.state))
         if found.state is not CallState.RUNNING:
@@ -418,13 +456,13 @@ class Commands:
             raise TurnEnded(turn, (await self._store.turn(turn)).state)
         await self._wake(turn)
 
-    async def cancel(self, turn: str, reason: str = "") -> bool:
+    async def cancel(self, turn: str, reason: str = "", *, by: str | None = None) -> bool:
         """Stop a turn, in whatever state and process it is. False where it was over already."""
         check_json(reason, "the reason")
         if await self._store.is_queued(turn) and await self._store.unqueue(turn):
             self._services.inputs.pop(turn, None)
             return True  # it has not begun, and never will
-        stopped = await cancel_turn(self._services, self._driver.wake, turn, reason)
+        stopped = await cancel_turn(self._services, self._driver.wake, turn, reason, by)
         if stopped and self._driver.leaves(turn):  # taken up to be ended: what was decided before it holds
             try:
                 await self._driver.adopt(turn, wanted=True)
@@ -433,8 +471,14 @@ class Commands:
                         while (await self._store.turn(turn)).live:  # noqa: ASYNC110 - its runner tells the store
                             await asyncio.sleep(0.01)
             except TurnSetAside:
-                await end_set_aside(self._services, self._driver.wake, turn, reason)
+                await end_set_aside(self._services, self._driver.wake, turn, reason, by)
         return stopped
+
+    async def _check_sender(self, by: str | None, row: TurnRow) -> str:
+        """→ the user who sent a turn. Forbidden if that is another one than `by`."""
+        sender = await sender_of(self._store, row)
+        _check_sender(by, sender)
+        return sender
 
     async def _wake(self, turn: str) -> None:
         """What was stored is stored: a turn that cannot go on here is told by whoever can take it up, and one
@@ -447,13 +491,15 @@ class Commands:
 
     # ── what an answer leaves behind ──────────────────────────────────────────────────────────────
 
-    async def _grants(self, asked: Question, answer: Answer, conversation: Conversation) -> list[Grant]:
-        """The rules an answer leaves behind: for what ran, where that was edited."""
+    async def _grants(
+        self, asked: Question, answer: Answer, conversation: Conversation, by: str
+    ) -> list[Grant]:
+        """The rules an answer leaves behind, for who gave it: for what ran, where that was edited."""
         if answer.verdict not in ("allow", "reject") or answer.scope == "once" or not asked.rules:
             return []
         only_here = answer.scope == "conversation" or asked.because == "loop"
         folder = (await self._options(asked.turn)).workspace if answer.verdict == "allow" else None
-        where, user = conversation.id if only_here else None, conversation.user
+        where, user = conversation.id if only_here else None, None if by == LOCAL else by
         action: Action = "allow" if answer.verdict == "allow" else "deny"
         rules = [replace(rule, action=action) for rule in await self._rules_to_keep(asked, answer)]
         return [grant_of(answer, rule, where, user, folder) for rule in rules]
@@ -475,6 +521,17 @@ class Commands:
 
 def _text(setting: JsonValue) -> str | None:
     return setting if isinstance(setting, str) else None
+
+
+def _check_sender(by: str | None, sender: str) -> None:
+    """What is said in a turn is said with the rights of the user who sent it: nobody else says it."""
+    if by is not None and by != sender:
+        raise Forbidden(sentence("share.sender", user=sender))
+
+
+def _rewrites(asked: Question, answer: Answer) -> bool:
+    """Whether the model is to see another result than the tool gave."""
+    return asked.kind == "review" and answer.verdict == "release" and answer.value is not None
 
 
 def _is_beyond(question: Question) -> bool:

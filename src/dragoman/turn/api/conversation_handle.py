@@ -9,12 +9,15 @@ from typing import Any, overload
 
 from typing_extensions import TypeVar, Unpack
 
-from dragoman.conversation.tree import Conversation, Tree, check_tags, copied
+from dragoman.conversation.sharing import Member, Omitted, Role, Share
+from dragoman.conversation.tree import LOCAL, Conversation, Tree, check_tags, copied
 from dragoman.errors import NotFound, TurnSetAside, Unreadable
 from dragoman.messages.ids import check_ids, new_id
 from dragoman.messages.message import Arguments, Message, Part
 from dragoman.messages.questions import Question
+from dragoman.store.codecs import MESSAGE
 from dragoman.turn.acting_agent import settings_at
+from dragoman.turn.api.sharing import NewShare, Sharing
 from dragoman.turn.api.turn_handle import Engine, TurnHandle
 from dragoman.turn.api.way_back import Reverted, WayBack, WorkspaceDiff
 from dragoman.turn.facts import CallChange, renewed
@@ -37,6 +40,7 @@ class ConversationHandle:
         self._opens = opens  # it is stored with what is sent first
         self._engine = engine
         self._store = engine.store
+        self._sharing = Sharing(engine)
 
     def __repr__(self) -> str:
         return f"ConversationHandle({self.id!r})"
@@ -52,6 +56,7 @@ class ConversationHandle:
         key: str | None = None,
         contexts: Mapping[str, str] | None = None,
         deps: object = None,
+        by: str | None = None,
         **options: Unpack[SendOptions],
     ) -> TurnHandle[T]: ...
     @overload
@@ -65,6 +70,7 @@ class ConversationHandle:
         key: str | None = None,
         contexts: Mapping[str, str] | None = None,
         deps: object = None,
+        by: str | None = None,
         **options: Unpack[SendOptions],
     ) -> TurnHandle: ...
     async def send(
@@ -77,6 +83,7 @@ class ConversationHandle:
         key: str | None = None,
         contexts: Mapping[str, str] | None = None,
         deps: object = None,
+        by: str | None = None,
         **options: Unpack[SendOptions],
     ) -> TurnHandle[Any]:
         """Say something; a turn that answers begins. TurnBusy where one of this branch is running.
@@ -84,7 +91,8 @@ class ConversationHandle:
         A send with a `key` that was used within a day, and the same content, returns the turn that was begun
         then. `contexts` are texts by their titles, which are sent before what is said. `output_type` is what
         the answer has to be; `deps` is what its tools and plugins get as `context.deps` in place of the
-        runtime's."""
+        runtime's. `by` is the member who sends it: that user's rules and limits apply, in place of the
+        owner's."""
         said = with_contexts(said, contexts or {})
         check_ids(parent=parent, key=key)
         output = output_of(output_type)
@@ -103,6 +111,7 @@ class ConversationHandle:
             inputs=TurnInputs(deps, output),
             key=known,
             opens=self._opens,
+            by=by,
         )
         return TurnHandle(turn, self._engine, output)
 
@@ -214,6 +223,57 @@ class ConversationHandle:
     async def questions(self) -> list[Question]:
         return await self._store.questions(conversation=self.id)
 
+    # ── who shares it ─────────────────────────────────────────────────────────────────────────────
+
+    async def members(self) -> list[Member]:
+        """The users with whom it is shared."""
+        return await self._store.members(self.id)
+
+    async def share(self, user: str, role: Role = "reads") -> Member:
+        """Share it with a user, who `reads`, `answers` questions, or `takes_part`."""
+        check_ids(user=user)
+        return await self._sharing.add(self.id, user, role, by=await self._store.owner_of(self.id))
+
+    async def unshare(self, user: str) -> None:
+        """Share it no more with a user. What the user runs in it is cancelled."""
+        check_ids(user=user)
+        await self._sharing.remove(self.id, user, by=await self._store.owner_of(self.id))
+
+    async def transfer(self, user: str) -> None:
+        """Make a member the owner. Who owned it stays, as a member who takes part."""
+        check_ids(user=user)
+        await self._sharing.transfer(self.id, user)
+
+    async def invite(self, role: Role = "reads", *, seconds: float | None = None) -> NewShare:
+        """An invitation: its token makes the first user who uses it a member. A week, unless `seconds` are
+        named."""
+        owner = await self._store.owner_of(self.id)
+        return await self._sharing.invite(self.id, role, by=owner, seconds=seconds)
+
+    async def link(
+        self,
+        *,
+        upto: str | None = None,
+        frozen: bool = False,
+        omits: Sequence[Omitted] = (),
+        seconds: float | None = None,
+    ) -> NewShare:
+        """A link: with its token anyone can read what the conversation shows, up to a message of it, or, if
+        `frozen`, as it is now. It can omit arguments, results, files and reasoning."""
+        owner = await self._store.owner_of(self.id)
+        return await self._sharing.link(
+            self.id, by=owner, seconds=seconds, upto=upto, frozen=frozen, omits=omits
+        )
+
+    async def shares(self) -> list[Share]:
+        """Invitations that nobody has used, and links."""
+        return await self._sharing.shares(self.id)
+
+    async def revoke_share(self, share: str) -> None:
+        """An invitation or a link is worth nothing from now on."""
+        check_ids(share=share)
+        await self._sharing.revoke(self.id, share)
+
     async def rename(self, title: str) -> None:
         check_ids(title=title)  # stored as given, anything else would make the list unreadable
         await self._store.set_title(self.id, title.strip())
@@ -251,10 +311,18 @@ class ConversationHandle:
 
 
 async def fork_conversation(
-    services: Services, way_back: WayBack, conversation: str, message: str, *, own_folder: bool
+    services: Services,
+    way_back: WayBack,
+    conversation: str,
+    message: str,
+    *,
+    own_folder: bool,
+    user: str | None = None,
 ) -> str:
-    """→ the id of the fork. It begins with the agent that answered there. Where the conversation has a folder
-    of its own, the fork gets one, too: deleting one of the two must not take the files of the other."""
+    """→ the id of the fork, which belongs to `user`, or to who owns the other. Of private texts a member gets
+    those that stand in the copied messages. It begins with the agent that answered there. Where the
+    conversation has a folder of its own, the fork gets one, too: deleting one of the two must not take the
+    files of the other."""
     store, now = services.store, services.clock()
     messages, _ = await store.messages(conversation)
     info = await store.conversation(conversation)
@@ -262,6 +330,11 @@ async def fork_conversation(
     path = Tree(messages).path(message)
     copies = copied(path, id)
     settings = await settings_at(services, info.settings, messages, path)
+    owner = user or info.owner
+    if owner != info.owner and isinstance(private := settings.pop("private", None), dict):
+        said = "".join(MESSAGE.dump(one) for one in path)
+        seen = {name: text for name, text in private.items() if str(text) in said}
+        settings |= {"private": seen} if seen else {}
     named = settings.get("workspace")
     name = named if isinstance(named, str) else None
     copied_folder = own_folder or (name is not None and name.endswith(OWN))
@@ -271,7 +344,7 @@ async def fork_conversation(
         id,
         title=info.title,
         leaf=copies[message].id,
-        user=info.user,
+        user=None if owner == LOCAL else owner,
         settings=settings,
         created=now,
         updated=now,

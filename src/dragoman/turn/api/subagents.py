@@ -58,7 +58,7 @@ class Subagents:
         """A turn of this agent, to its end; ToolFailed if it gave no answer. Run again after a crash, it
         finds the turn that this call began."""
         if agent not in self.agents:
-            raise ToolFailed(f"there is no agent {agent!r}: choose one of {', '.join(self.agents)}")
+            raise ToolFailed(f"unknown agent {agent!r}: choose one of {', '.join(self.agents)}")
         _, engine = self._parts
         id = derived_id("conv", context.idempotency_key)
         where: dict[str, JsonValue] = {"conversation": id, "agent": agent}
@@ -101,7 +101,7 @@ class Subagents:
         if turns:
             return turns[0].id
         deps = None if engine.driver.hands_out else context.deps  # else it is made where the turn runs
-        return (await ConversationHandle(id, engine).send(request, deps=deps)).id
+        return (await ConversationHandle(id, engine).send(request, deps=deps, by=context.user)).id
 
     async def _open(self, id: str, agent: str, request: str, context: ToolContext) -> None:
         services, _ = self._parts

@@ -51,7 +51,7 @@ class WorkspaceDiff:
         return joined(self.files)
 
 
-WENT_ON = "the conversation went on meanwhile, and stays where it is"  # a note of a revert
+WENT_ON = "the conversation continued meanwhile, and stays where it is"  # a note of a revert
 FIRST_MESSAGE = "it was the first message: the conversation stays where it is"  # a note of a revert
 
 
@@ -261,7 +261,7 @@ class WayBack:
             return take_back(target, done, history.contents, limits)
 
         for left in await in_thread(copy):
-            _log.warning("in the copy for %s was not taken back: %s", fork, left)
+            _log.warning("in the copy for %s was not undone: %s", fork, left)
         return f"{(name or '').removesuffix(OWN)}{OWN}"
 
     async def open(self) -> None:
@@ -270,7 +270,7 @@ class WayBack:
         try:
             await in_thread(partial(finish_reverts, self._histories))
         except (OSError, ValueError, sqlite3.Error, BadRequest, StoreUnavailable) as error:
-            _log.warning("a revert in several folders was not finished, nor taken back: %s", error)
+            _log.warning("a revert in several folders was not finished, nor undone: %s", error)
         for history in self._opened(*self._workspaces.copies()):
             if not history.is_there:
                 continue

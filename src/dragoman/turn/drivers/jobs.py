@@ -27,6 +27,7 @@ from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.signals import moves_waiting
 from dragoman.turn.machine import State
 from dragoman.turn.services import Services
+from dragoman.turn.steps.subtasks import sender_of
 
 Role: TypeAlias = Literal["web", "worker", "both"]
 ROLES: tuple[Role, ...] = ("web", "worker", "both")
@@ -191,9 +192,9 @@ class JobDriver(TaskDriver):
         except NotFound:
             pass  # it was deleted
         except StoreUnavailable as error:
-            _log.warning("turn %s is taken up later: %s", turn, error)
+            _log.warning("turn %s is resumed later: %s", turn, error)
         except Exception:
-            _log.exception("turn %s could not be taken up", turn)
+            _log.exception("turn %s could not be resumed", turn)
         finally:
             self._leave(turn)
 
@@ -254,8 +255,8 @@ class JobDriver(TaskDriver):
             with suppress(DragomanError, ValueError):
                 first = FACT.load((await self._store.facts(turn))[0])
                 model = (first.options.started_with or "") if isinstance(first, TurnStarted) else ""
-                owner = (await self._store.conversation(conversation)).owner
-                self._known[turn] = owner, model.partition("/")[0]
+                person = await sender_of(self._store, await self._store.turn(turn))
+                self._known[turn] = person, model.partition("/")[0]
         return self._known[turn]
 
     # ── what ends, or waits ───────────────────────────────────────────────────────────────────────

@@ -206,7 +206,7 @@ class TaskDriver:
             raise
         except Exception as error:  # damage that nobody thought of: the others go on
             self._set_aside[turn] = f"{type(error).__name__}: {error}"
-            _log.error("turn %s cannot be taken up; it is left as it is", turn, exc_info=error)
+            _log.error("turn %s cannot be resumed; it is left as it is", turn, exc_info=error)
 
     async def _find_lost(self) -> None:
         """Turns that are ours by the store, and do not run here: what made them so was written, and we were

@@ -71,6 +71,7 @@ class TurnLog:
         self.epoch = row.epoch
         self.resumed = row.epoch > 1
         self.conversation = conversation
+        self.sender = row.sender or conversation.owner  # whose rules apply to what the turn does (V2)
         self.store = store
         self.now = clock
         self.turn = replay(facts)
@@ -85,6 +86,7 @@ class TurnLog:
         self.asides = 0  # requests beside the conversation that were begun here
         self.timing = ReplyTiming()  # of the reply that is awaited, or came last
         self.cancelled: str | None = None  # the reason, once somebody wants it stopped
+        self.cancelled_by: str | None = None
         self.broken = False  # something was recorded here that is not in the store: only that counts
         self.revision = revision  # of the conversation, if nobody else changes it
         self.events: EventLog[Snapshot] = EventLog(row.epoch)
@@ -391,7 +393,7 @@ def log_turn(log: TurnLog) -> None:
         "output_tokens": usage.output,
         "cost": usage.cost,  # left out where it is not known
         "model": turn.options.started_with,
-        "person": log.conversation.owner,
+        "person": log.sender,
         "limit": turn.limit or None,
         "error_kind": turn.error.kind if turn.error is not None else None,
     }

@@ -59,6 +59,7 @@ class Signals:
         self._answers: dict[str, asyncio.Future[Received[Answer]]] = {}
         self._results: dict[str, asyncio.Future[Received[dict[str, JsonValue]]]] = {}
         self.steering: list[Received[dict[str, JsonValue]]] = []
+        self.cancelled_by: str | None = None
         self.left = asyncio.Event()  # nobody reads them here any more
 
     def has_read(self, number: int) -> bool:
@@ -157,6 +158,8 @@ class Signals:
                 _refuse_unreadable(MESSAGE, signal, "message")
                 self.steering.append(Received(signal.body, signal.seq))
             case "cancel":
+                by = signal.body.get("by")
+                self.cancelled_by = by if isinstance(by, str) else None
                 self._on_cancel(str(signal.body.get("reason") or ""))
             case "follow":
                 self._on_follow()
@@ -213,6 +216,7 @@ async def take_in_steering(log: TurnLog, signals: Signals) -> None:
             turn=log.id,
             created=log.now(),
             metadata=said.metadata,
+            by=said.by,
         )
         await log.record(Steered(message.id), change=Change(messages=[message], signals=[received.signal]))
         log.publish(MessageAdded(message))

@@ -116,7 +116,7 @@ async def shorten(result: ToolResult, call: ToolCall, tool: Tool, store: Store) 
 
 
 REJECTED = "A person did not let this call run."
-NOBODY_THERE = "No rule allows this call, and nobody was there to be asked: it did not run."
+NOBODY_THERE = "No rule allows this call, and no user was there to approve it: it did not run."
 INTERRUPTED = "The program stopped while this call ran: whether it took effect is not known."
 WITHHELD = "The call ran. A person decided that its result is not to be shown."
 _GRACE = 5.0  # seconds a tool may take to stop when it is told to
@@ -332,9 +332,8 @@ class CallRun:
     async def _began(self, ready: Ready, decided: _Decided) -> None:
         """On disk before the tool does anything, so that nobody runs it twice without knowing."""
         call, tool = ready.call, ready.tool
-        if tool.fingerprint is not None:
-            owner = self._log.conversation.owner
-            await self._log.store.set_pin(owner, tool.permission, tool.fingerprint)
+        if tool.fingerprint is not None and not self._lent:
+            await self._log.store.set_pin(self._log.sender, tool.permission, tool.fingerprint)
         now = self._log.now()
         first = call.started if tool.runs_programs else None  # its clock, which a rerun finds again
         running = replace_fast(call, state=CallState.RUNNING, started=first or now)
@@ -450,6 +449,12 @@ class CallRun:
             self._log.record_soon(
                 *(QuestionWithdrawn(self._id, id) for id in open), change=Change(closed=why)
             )
+
+    @property
+    def _lent(self) -> bool:
+        """Whether another user than the sender let it run: the sender has not seen what the tool says now."""
+        questions = (q for q in self._log.questions.values() if q.call == self._id)
+        return any(q.answer is not None and q.answer.lent for q in questions)
 
     @property
     def _edited_by_person(self) -> bool:

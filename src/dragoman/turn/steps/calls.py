@@ -55,7 +55,9 @@ async def run_calls(streamed: Streamed, lanes: Lanes) -> Settled:
     work: list[Callable[[], Coroutine[Any, Any, None]]] = []
     if unsettled := log.turn.unsettled:
         skipped = {} if was_closing else (await _limits(prepared)).skipped
-        grants = await load_grants(prepared.services, log.conversation.id, log.turn.options.workspace)
+        grants = await load_grants(
+            prepared.services, log.conversation.id, log.turn.options.workspace, log.sender
+        )
         work += [
             CallRun(prepared, streamed.offer, lanes, id, grants=grants, limit=skipped.get(id)).carry
             for id in unsettled

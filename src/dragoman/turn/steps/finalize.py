@@ -101,7 +101,9 @@ def _last_fact(log: TurnLog, failure: TurnFailed | None) -> TurnFailed | TurnCan
     """Made anew for each try: it happens when it is stored, and a cancel may have come in meanwhile."""
     if failure is not None:
         return replace(failure)
-    return TurnCancelled(log.cancelled) if log.cancelled is not None else TurnCompleted()
+    if log.cancelled is None:
+        return TurnCompleted()
+    return TurnCancelled(log.cancelled, by=log.cancelled_by)
 
 
 async def _recorded(log: TurnLog, fact: TurnFailed | TurnCancelled | TurnCompleted) -> bool:

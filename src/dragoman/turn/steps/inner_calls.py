@@ -103,7 +103,9 @@ class CallsOfProgram:
         for plugin in self._prepared.hooks.before_calls:
             await plugin.before_calls(planned, self._prepared.view)
         folder = self._log.turn.options.workspace
-        grants = await load_grants(self._prepared.services, self._log.conversation.id, folder)
+        grants = await load_grants(
+            self._prepared.services, self._log.conversation.id, folder, self._log.sender
+        )
         for id in ids:
             work = self._carry(id, grants, planned.skipped.get(id))
             self._carried[id] = task = asyncio.create_task(work, name=f"{id} of {self._program}")

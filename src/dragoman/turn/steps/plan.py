@@ -297,6 +297,7 @@ async def _authority(
         prepared.log.conversation,
         prepared.agent,
         prepared.mode,
+        sender=prepared.log.sender,
         workspace=prepared.workspace,
         tool=tool,
         givers=prepared.givers,

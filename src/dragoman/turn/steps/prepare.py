@@ -255,13 +255,13 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
 async def _pin_at_first_sight(prepared: PreparedTurn, tools: Iterable[Tool]) -> None:
     """What a foreign tool says of itself when it is first offered counts, also before it runs: if it says
     something else later, a person is asked."""
-    owner, seen = prepared.log.conversation.owner, prepared.services.seen_tools
+    sender, seen = prepared.log.sender, prepared.services.seen_tools
     for tool in tools:
-        if tool.fingerprint is None or (owner, tool.permission) in seen:
+        if tool.fingerprint is None or (sender, tool.permission) in seen:
             continue
-        if await prepared.log.store.pin(owner, tool.permission) is None:
-            await prepared.log.store.set_pin(owner, tool.permission, tool.fingerprint)
-        seen.add((owner, tool.permission))
+        if await prepared.log.store.pin(sender, tool.permission) is None:
+            await prepared.log.store.set_pin(sender, tool.permission, tool.fingerprint)
+        seen.add((sender, tool.permission))
 
 
 def offer_of(prepared: PreparedTurn) -> Offer:
@@ -326,7 +326,7 @@ def _offered(prepared: PreparedTurn, request: Request, offer: Offer) -> dict[str
         tools = {**prepared.services.toolbox.offer().tools, **tools}
     for spec in request.tools:
         if spec.name not in tools:
-            raise ConfigError(f"a plugin offers {spec.name}, which nobody can run: use turn.add_tool for it")
+            raise ConfigError(f"a plugin offers {spec.name}, which no code can run: use turn.add_tool for it")
     return {spec.name: tools[spec.name] for spec in request.tools}
 
 
@@ -400,9 +400,8 @@ async def _granted_formats(prepared: PreparedTurn) -> Callable[[str, str], bool]
     if not _reads_text(prepared.model) or prepared.log.conversation.parent is not None:
         # of a task, its giver's rules count, too
         return None
-    grants = await load_grants(
-        prepared.services, prepared.log.conversation.id, prepared.log.turn.options.workspace
-    )
+    log = prepared.log
+    grants = await load_grants(prepared.services, log.conversation.id, log.turn.options.workspace, log.sender)
     rules = [rule for rule in prepared.rules if rule.permission == "format"]
     given = [rule for rule in grants if rule.permission == "format"]
     if not rules and not given:

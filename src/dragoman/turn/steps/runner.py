@@ -80,7 +80,7 @@ class Runner:
     def cancel(self, reason: str = "") -> None:
         """Stop the flow of the turn. It ends as cancelled; this returns at once."""
         if self.log.cancelled is None:
-            self.log.cancelled = reason
+            self.log.cancelled, self.log.cancelled_by = reason, self.signals.cancelled_by
             self._cancelled.set()
             if self._flow is not None:
                 self._flow.cancel()

@@ -116,7 +116,7 @@ async def stream(ready: RequestReady) -> Streamed:
                     events = arrived if read is None else [one for each in arrived for one in read(each)]
                     for event in events:
                         if type(event) is FileAdded or type(event) is FilePartial:
-                            await store_made(event, log.store, log.conversation.owner, log.now())
+                            await store_made(event, log.store, log.sender, log.now())
                         if isinstance(event, MessageEnd):
                             end = event
                         else:

@@ -22,18 +22,20 @@ Wake: TypeAlias = Callable[[str], Awaitable[None]]
 _NO_ANSWER = frozenset({CallState.CANCELLED, CallState.INTERRUPTED, CallState.FAILED})
 
 
-async def cancel_turn(services: Services, wake: Wake, turn: str, reason: str) -> bool:
+async def cancel_turn(services: Services, wake: Wake, turn: str, reason: str, by: str | None = None) -> bool:
     """Stop a turn that has begun, in whatever state and process it is. False where it was over already."""
-    if not await services.store.post(turn, "cancel", {"reason": reason}):
+    if not await services.store.post(turn, "cancel", {"reason": reason, **({"by": by} if by else {})}):
         return False
     try:
         await wake(turn)
     except TurnSetAside:
-        await end_set_aside(services, wake, turn, reason)
+        await end_set_aside(services, wake, turn, reason, by)
     return True
 
 
-async def end_set_aside(services: Services, wake: Wake, turn: str, reason: str) -> None:
+async def end_set_aside(
+    services: Services, wake: Wake, turn: str, reason: str, by: str | None = None
+) -> None:
     """Cancel a turn that cannot go on here: by its facts, or, where these cannot be read, as it is."""
     store = services.store
     if await store.claim(turn) is None:
@@ -45,7 +47,7 @@ async def end_set_aside(services: Services, wake: Wake, turn: str, reason: str) 
         with suppress(Unreadable):
             await _cancel_tasks_of_unread(services, wake, turn)
         return
-    log.cancelled = reason
+    log.cancelled, log.cancelled_by = reason, by
     signals = Signals(turn, store, on_cancel=lambda _: None)
     await keep_what_came(log, signals, "cancelled", None)
     await cancel_tasks(services, log, wake)
@@ -79,6 +81,11 @@ async def _cancel_opened_by(
 
 
 # Conversations that belong together: one gave the other a task, and both work in the same folder.
+
+
+async def sender_of(store: Store, row: TurnRow) -> str:
+    """The user who sent the message of a turn, whose rules apply to it."""
+    return row.sender or await store.owner_of(row.conversation)
 
 
 async def root_of(store: Store, conversation: Conversation) -> str:

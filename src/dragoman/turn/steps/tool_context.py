@@ -68,7 +68,7 @@ async def ask_model(
                 async for events in replies:
                     for event in events:
                         if isinstance(event, FileAdded | FilePartial):
-                            await store_made(event, log.store, log.conversation.owner, log.now())
+                            await store_made(event, log.store, log.sender, log.now())
                         if isinstance(event, FilePartial):
                             log.publish(CallProgress(call, {"partial": _FILE.to_json(event.file)}))
                         elif isinstance(event, StepRetry):
@@ -108,7 +108,7 @@ def _model_of(services: Services, type: ModelType) -> Model:
     raise ToolFailed(f"no model of the type {type} is set up")
 
 
-_OVER = "the call is over: nobody can be asked for it any more"
+_OVER = "the call is over: it can no longer ask"
 
 
 class CallContext:
@@ -154,7 +154,7 @@ class CallContext:
             program=self._program,
             workspace=self._prepared.view.workspace,
             env=self._prepared.services.cage.env,
-            owner=log.conversation.owner,
+            user=log.sender,
             deps=self._prepared.view.deps,
         )
 
@@ -203,7 +203,7 @@ class CallContext:
                 answer = self._known_answer(question) or await self._answer_to(question)
                 if answer.verdict != "allow":
                     reason = f" They said: {answer.reason}" if answer.reason else ""
-                    raise ToolFailed(f"A person did not let {self._tool.name} go on to {pattern}.{reason}")
+                    raise ToolFailed(f"A person did not let {self._tool.name} continue to {pattern}.{reason}")
 
     def _known_answer(self, question: Question) -> Answer | None:
         """What a repeated call was told before. What came while nobody ran the turn is yet to be recorded: it
@@ -274,6 +274,7 @@ class CallContext:
             self._log.conversation,
             prepared.agent,
             prepared.mode,
+            sender=self._log.sender,
             workspace=prepared.workspace,
             tool=self._tool,
             givers=prepared.givers,
@@ -342,7 +343,7 @@ class CallContext:
         except NotFound:
             conversation = ""
         if conversation != self._log.conversation.id:
-            raise ToolFailed(f"there is no call {call} in this conversation")
+            raise ToolFailed(f"unknown call {call} in this conversation")
         if found.state is CallState.WITHHELD or found.result is None:
             raise ToolFailed(f"the output of {call} is not available")
         if found.result.blob is None:

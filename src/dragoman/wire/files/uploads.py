@@ -150,7 +150,7 @@ class Uploads:
                 await self._delete(file)
             except (OSError, client_error(), DragomanError, ValueError) as error:
                 why = redact_text(str(error), self._endpoint.secrets) or type(error).__name__
-                _log.warning("a file that nobody needs stays at its provider for now: %s", why)
+                _log.warning("an unused file stays at its provider for now: %s", why)
                 return
             self._known.pop(file.blob, None)
             await store.forget_provider_file(file)

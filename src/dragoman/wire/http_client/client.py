@@ -19,7 +19,13 @@ from dragoman.errors import ConfigError, DragomanError, ProviderError
 from dragoman.sentences import sentence
 from dragoman.wire.auth.auth import Outgoing, outgoing_to
 from dragoman.wire.endpoint import Endpoint
-from dragoman.wire.http_client.exchange import LONGEST_TEXT, Exchange, client_error, read_bounded
+from dragoman.wire.http_client.exchange import (
+    ERROR_BODY,
+    LONGEST_TEXT,
+    Exchange,
+    client_error,
+    read_bounded,
+)
 from dragoman.wire.http_client.network import environment_proxy, exact_url, is_link_local, trust
 from dragoman.wire.http_client.payload import Payload
 from dragoman.wire.transport_errors import host_of, too_large, unreachable
@@ -207,10 +213,16 @@ class HttpClient:
         return await self.ask(url, method="POST", headers=headers, body=urlencode(form).encode())
 
     async def ask(
-        self, url: str, *, method: str = "GET", headers: Mapping[str, str] | None = None, body: bytes = b""
+        self,
+        url: str,
+        *,
+        method: str = "GET",
+        headers: Mapping[str, str] | None = None,
+        body: bytes = b"",
+        largest: int = ERROR_BODY,
     ) -> tuple[int, bytes]:
         """Ask whoever gives tokens: they are quick. No proxy stands before what is on this machine's own
-        link."""
+        link. Of a longer body a little more than `largest` bytes come."""
         here = is_link_local(url)
         try:
             async with (
@@ -224,7 +236,7 @@ class HttpClient:
                     allow_redirects=False,
                 ) as response,
             ):
-                return response.status, await read_bounded(response)
+                return response.status, await read_bounded(response, largest=largest)
         except (OSError, client_error()) as error:
             failure = unreachable(error, url, MACHINE_SECONDS if here else TOKEN_SECONDS)
         raise failure  # out here, where no error that holds a secret can hang on to it

@@ -165,7 +165,7 @@ def _event(frame: bytes) -> bytes | None:
         hidden = found.get("bytes") if isinstance(found, dict) else None
         return payload if hidden is None else base64.b64decode(hidden, validate=True)
     except (ValueError, TypeError):
-        raise _garbled("the payload of a frame is no JSON, or no base64") from None
+        raise _garbled("the payload of a frame is not valid JSON or base64") from None
 
 
 def _headers(data: bytes) -> dict[str, str]:

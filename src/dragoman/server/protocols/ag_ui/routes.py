@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from itertools import chain, dropwhile, takewhile
 
 from pydantic import JsonValue
 from starlette.responses import Response
 
+from dragoman.conversation.sharing import Right
 from dragoman.errors import AlreadyAnswered, BadRequest, NotFound, TurnEnded
 from dragoman.messages.events import TurnEnd
 from dragoman.messages.message import CallState, File, Message, Part, Reasoning, Text, ToolResult
@@ -67,7 +67,7 @@ async def _run(context: Context, body: RunAgentInput, agent: str | None, key: Se
     check_state(body.state)
     if (begun := await context.turn_begun_with(key)) is not None:
         return await _from_the_start(context, body, begun)
-    conversation = await conversation_of(context, body.thread, PROTOCOL)
+    conversation = await conversation_of(context, body.thread, PROTOCOL, _needed(body))
     live = await context.runtime.store.live_turns(conversation) if conversation is not None else []
     if conversation is not None and (known := await _known_run(context, body, conversation)):
         return await _show(context, body, conversation, live, known)
@@ -78,38 +78,47 @@ async def _run(context: Context, body: RunAgentInput, agent: str | None, key: Se
     if body.resume:
         raise BadRequest("nothing waits in this thread: what is resumed is over")
     if (lost := next(_results(body), None)) is not None:
-        raise BadRequest(f"there is no call {lost.call!r} in this thread that waits for a result")
+        raise BadRequest(f"unknown call {lost.call!r} in this thread that waits for a result")
     if conversation is not None and _last_said(body.messages) is None:
         return await _show(context, body, conversation, live)
     state = body.state or await state_in(context, conversation)
     row = await _start(context, body, agent, state, key=key)
     context.readers.began(row.id)
     projection = await _projection(context, body, row.id)
-    return respond(context, row.id, projection, projection.show_thread())
+    return respond(context, row, projection, projection.show_thread())
+
+
+def _needed(body: RunAgentInput) -> Right:
+    """To send, to answer, or to read again what was said."""
+    if body.resume:
+        return Right.ANSWER
+    return Right.READ if _last_said(body.messages) is None and not any(_results(body)) else Right.TAKE_PART
 
 
 async def _from_the_start(
     context: Context, body: RunAgentInput, turn: str, history: Sequence[Message] = ()
 ) -> Response:
     """A turn whole, behind what was said before it."""
-    await context.runtime.driver.adopt(turn)  # 409 where it cannot go on here
+    row = await context.turn(turn, Right.READ)
+    await context.adopt(row)  # 409 where it cannot go on here
     projection = await _projection(context, body, turn)
     projection.history = history
     snapshot = await context.runtime.turn(turn).snapshot()
     lacking = chain(projection.show_thread(), projection.replay(snapshot))
-    return respond(context, turn, projection, lacking, snapshot)
+    return respond(context, row, projection, lacking, snapshot)
 
 
 async def _go_on(context: Context, body: RunAgentInput, id: str) -> Response:
     """With a turn that waits for what is brought."""
+    row = await context.turn(id, Right.ANSWER)
     projection = await _projection(context, body, id)
     snapshot = await context.runtime.turn(id).snapshot()
     for _ in projection.replay(snapshot):
         pass  # the client has these events
     projection.state = body.state or projection.state  # it may have changed it since
     await _bring(context, body, projection, id)
-    await context.runtime.driver.adopt(id)  # 409 where it cannot go on here
-    return respond(context, id, projection, known=snapshot)
+    await context.adopt(row)  # 409 where it cannot go on here
+    return respond(context, row, projection, known=snapshot)
 
 
 async def _projection(context: Context, body: RunAgentInput, turn: str | None) -> AgentRun:
@@ -136,7 +145,8 @@ async def _show(
     projection.history, projection.state = path, await state_in(context, conversation)
     end = [event async for event in context.runtime.turn(known).events()][-1] if known is not None else None
     projection.end = end if isinstance(end, TurnEnd) else None
-    return EventStream(write(context, "", _shown(projection)), context.publisher.streams)
+    chunks = write(context, "", _shown(projection))
+    return EventStream(chunks, context.publisher.streams, reader=context.reader(conversation))
 
 
 async def _shown(projection: AgentRun) -> AsyncIterator[RunEvent]:
@@ -158,7 +168,7 @@ async def _start(
     dialogue = [one for one in body.messages if one.role in ("user", "assistant", "reasoning")]
     place = next((n for n, one in reversed([*enumerate(dialogue)]) if one.role == "user"), None)
     if place is None:
-        raise BadRequest("there is no message of a person to answer")
+        raise BadRequest("no user message to answer")
     before = [
         EarlierMessage(
             "user" if one.role == "user" else "assistant", one.id, partial(_earlier, context, body, one)
@@ -226,8 +236,8 @@ async def _known_run(context: Context, body: RunAgentInput, conversation: str) -
     if not body.resume and not any(_results(body)):
         return await _asked_already(context, body, conversation)
     try:
-        asked = [await context.question(entry.interrupt) for entry in body.resume]
-        calls = [await context.call(message.call) for message in _results(body)]
+        asked = [await context.question(entry.interrupt, Right.READ) for entry in body.resume]
+        calls = [await context.call(message.call, Right.READ) for message in _results(body)]
     except NotFound:
         return None
     if any(one.open for one in asked) or any(not call.state.settled for call in calls):
@@ -246,10 +256,10 @@ async def _asked_already(context: Context, body: RunAgentInput, conversation: st
 async def _waiting_turn(context: Context, body: RunAgentInput, live: Sequence[TurnRow]) -> str | None:
     """The turn that waits for what is brought, alone or beside something new; else the last one."""
     results = [*_results(body)]
-    found = {(await context.question(entry.interrupt)).turn for entry in body.resume}
+    found = {(await context.question(entry.interrupt, Right.ANSWER)).turn for entry in body.resume}
     for message in results or _results(body, beside=True):
         with suppress(NotFound):
-            call = await context.call(message.call)
+            call = await context.call(message.call, Right.READ)
             if results or not call.state.settled:
                 found.add((await context.runtime.store.turn_of_call(call.id)).id)
     waiting = [row.id for row in live if row.id in found]
@@ -259,22 +269,24 @@ async def _waiting_turn(context: Context, body: RunAgentInput, live: Sequence[Tu
 async def _bring(context: Context, body: RunAgentInput, projection: AgentRun, turn: str) -> None:
     """Answers to interrupts, results of calls, and what is said beside them. What is settled already, is."""
     for entry in body.resume:
-        asked = await context.question(entry.interrupt)
-        given = replace(_answer(asked, entry), by=context.user)
+        asked = await context.question(entry.interrupt, Right.ANSWER)
+        given = _answer(asked, entry)
         with suppress(AlreadyAnswered, TurnEnded):
-            await context.runtime.answer(asked.id, given)
+            await context.runtime.answer(asked.id, given, by=context.person)
+            await context.audit_answer(asked, given)
         projection.reader.was_brought(asked.id)
     results = [*_results(body)]
     if not results and (beside := [*_results(body, beside=True)]):
         results = beside
         said = await _content(context, body.messages[-1])
-        await context.runtime.commands.steer(turn, said, metadata={PROTOCOL: body.run})
+        await context.runtime.commands.steer(turn, said, metadata={PROTOCOL: body.run}, by=context.person)
     for message in results:
         with suppress(AlreadyAnswered, NotFound, TurnEnded):
-            call = await context.call(message.call)
+            call = await context.call(message.call, Right.TAKE_PART)
             if not call.state.settled:
                 result = await _result(context, message)
-                await context.runtime.commands.deliver(message.call, result, failed=message.error is not None)
+                failed = message.error is not None
+                await context.runtime.commands.deliver(message.call, result, failed=failed, by=context.person)
         projection.reader.was_brought(message.call)
 
 

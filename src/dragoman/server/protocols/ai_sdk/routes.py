@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from pydantic import JsonValue
 from starlette.responses import Response
 
+from dragoman.conversation.sharing import Right
 from dragoman.errors import AlreadyAnswered, BadRequest, NotFound, TurnBusy, TurnEnded
 from dragoman.messages.message import CallState, Part, Reasoning, Text, ToolCall, ToolResult, canonical
 from dragoman.messages.questions import allow_once, reject
@@ -96,8 +97,10 @@ async def resume_v5(context: TheContext, id: str) -> Response:
 @router.post("/ai-sdk/chat/{id}/stop")
 async def stop(context: TheContext, id: str) -> shapes.Cancelled:
     """Stop what is being written in this chat, at once."""
-    turn = await _live_turn(context, id)
-    cancelled = turn is not None and await context.runtime.commands.cancel(turn.id, "stopped")
+    turn = await _live_turn(context, id, Right.TAKE_PART)
+    cancelled = turn is not None and await context.runtime.commands.cancel(
+        turn.id, "stopped", by=context.person
+    )
     if turn is not None:
         context.publisher.changed(turn.conversation)
     return shapes.Cancelled(cancelled)
@@ -128,18 +131,18 @@ async def _chat(context: Context, body: UIChatBody, key: SendKey | None, *, appr
 
 async def _go_on(context: Context, answer: UIMessage, *, approvals: bool) -> Response:
     """With the turn of an answer, which the client brings something for."""
-    row = await turn_of(context, answer.id)
+    row = await turn_of(context, answer.id, Right.ANSWER)
     snapshot = await context.runtime.turn(row.id).snapshot()
     stream = await _stream(context, row, approvals=approvals, message=answer.id)
     lacking = [*stream.catch_up(snapshot, answer)]
     await _bring(context, answer, stream)
-    await context.runtime.driver.adopt(row.id)  # 409 where it cannot go on here
+    await context.adopt(row)  # 409 where it cannot go on here
     return _respond(context, row, stream, lacking, snapshot)
 
 
 async def _tell(context: Context, row: TurnRow, *, approvals: bool) -> Response:
     """A turn from its beginning."""
-    await context.runtime.driver.adopt(row.id)  # 409 where it cannot go on here
+    await context.adopt(row)  # 409 where it cannot go on here
     stream = await _stream(context, row, approvals=approvals)
     snapshot = await context.runtime.turn(row.id).snapshot()
     return _respond(context, row, stream, stream.replay(snapshot), snapshot)
@@ -154,14 +157,14 @@ async def _stream(
 
 
 async def _resume(context: Context, id: str, *, approvals: bool) -> Response:
-    row = await _live_turn(context, id)
+    row = await _live_turn(context, id, Right.READ)
     if row is None:
         return Response(status_code=204)
     return await _tell(context, row, approvals=approvals)
 
 
 async def _read(context: Context, id: str, *, approvals: bool) -> list[dict[str, JsonValue]]:
-    conversation = await conversation_of(context, id, PROTOCOL)
+    conversation = await conversation_of(context, id, PROTOCOL, Right.READ)
     if conversation is None:
         return []
     path = await (await context.runtime.conversation(conversation)).messages()
@@ -172,8 +175,8 @@ async def _read(context: Context, id: str, *, approvals: bool) -> list[dict[str,
     return [*chat_messages(path, PROTOCOL, live=live, brought=names, approvals=approvals)]
 
 
-async def _live_turn(context: Context, name: str) -> TurnRow | None:
-    conversation = await conversation_of(context, name, PROTOCOL)
+async def _live_turn(context: Context, name: str, right: Right) -> TurnRow | None:
+    conversation = await conversation_of(context, name, PROTOCOL, right)
     live = await context.runtime.store.live_turns(conversation) if conversation is not None else []
     return live[-1] if live else None
 
@@ -200,7 +203,7 @@ async def _said_now(context: Context, body: UIChatBody) -> _SaidNow:
     dialogue = [one for one in body.messages if one.role != "system"]
     place = next((n for n, one in reversed([*enumerate(dialogue)]) if one.role == "user"), None)
     if place is None:
-        raise BadRequest("there is no message of a person to answer")
+        raise BadRequest("no user message to answer")
     before = [
         EarlierMessage("user" if one.role == "user" else "assistant", one.id, partial(_content, context, one))
         for one in dialogue[:place]
@@ -217,7 +220,9 @@ async def _start(context: Context, body: UIChatBody, said: _SaidNow, key: SendKe
     if body.trigger == "regenerate-message":
         again = await _turn_to_repeat(context, body, said)
         if again is not None:
-            turn = await context.runtime.commands.rerun(again.message, options=options, key=key)
+            turn = await context.runtime.commands.rerun(
+                again.message, options=options, key=key, by=context.person
+            )
             context.publisher.changed(again.conversation)
             return await context.runtime.store.turn(turn)
     return await say(
@@ -236,7 +241,7 @@ async def _start(context: Context, body: UIChatBody, said: _SaidNow, key: SendKe
 
 async def _turn_to_repeat(context: Context, body: UIChatBody, said: _SaidNow) -> TurnRow | None:
     """The one that is named, else the last that answered this message. None where that never arrived."""
-    conversation = await conversation_of(context, body.id, PROTOCOL)
+    conversation = await conversation_of(context, body.id, PROTOCOL, Right.TAKE_PART)
     if conversation is None:
         return None
     await stop_what_was_left(context, conversation)
@@ -251,7 +256,7 @@ async def _turn_to_repeat(context: Context, body: UIChatBody, said: _SaidNow) ->
 async def _asked_already(context: Context, body: UIChatBody, said: _SaidNow) -> TurnRow | None:
     """The turn that answers this very message: it is sent again by who lost the response, or by a second tab.
     What was edited, broke off or failed is said anew."""
-    conversation = await conversation_of(context, body.id, PROTOCOL)
+    conversation = await conversation_of(context, body.id, PROTOCOL, Right.TAKE_PART)
     if conversation is None or body.message is not None or not said.mark:
         return None
     asked = await find_asked(context, conversation, said.before, said.content)
@@ -305,7 +310,7 @@ async def _join(context: Context, said: _SaidNow, *, approvals: bool) -> Respons
     """Something new beside what the last answer's calls waited for: its turn goes on with both, in a message
     of its own. None where it waits for nothing that is brought here."""
     try:
-        row = await turn_of(context, said.answer.id if said.answer is not None else "")
+        row = await turn_of(context, said.answer.id if said.answer is not None else "", Right.TAKE_PART)
     except NotFound:
         return None
     assert said.answer is not None
@@ -316,7 +321,7 @@ async def _join(context: Context, said: _SaidNow, *, approvals: bool) -> Respons
         if not row.live or not _brings(said.answer, snapshot):
             return None
         await context.runtime.commands.steer(
-            row.id, said.content, metadata={PROTOCOL: said.mark, **said.kept}
+            row.id, said.content, metadata={PROTOCOL: said.mark, **said.kept}, by=context.person
         )
     own = [message.metadata.get(PROTOCOL) == said.mark for message in snapshot.messages]
     place = own.index(True) if known else len(own)
@@ -324,7 +329,7 @@ async def _join(context: Context, said: _SaidNow, *, approvals: bool) -> Respons
     stream = await _stream(context, row, approvals=approvals, message=id)
     lacking = [*stream.go_on_behind(snapshot, place, said.text)]
     await _bring(context, said.answer, stream)
-    await context.runtime.driver.adopt(row.id)
+    await context.adopt(row)
     return _respond(context, row, stream, lacking, snapshot)
 
 
@@ -346,17 +351,19 @@ async def _bring(context: Context, message: UIMessage, stream: UIMessageStream) 
         with suppress(AlreadyAnswered, NotFound, TurnEnded):
             approval = part.approval
             if part.state == "approval-responded" and approval is not None and approval.approved is not None:
-                await context.question(approval.id)
+                asked = await context.question(approval.id, Right.ANSWER)
                 stream.reader.was_brought(approval.id)
                 given = allow_once() if approval.approved else reject(approval.reason)
-                await context.runtime.answer(approval.id, replace(given, by=context.user))
+                await context.runtime.answer(approval.id, given, by=context.person)
+                await context.audit_answer(asked, given)
             elif part.state in ("output-available", "output-error"):
-                call = await context.call(part.call)
+                call = await context.call(part.call, Right.READ)
                 stream.reader.was_brought(call.id)
                 if call.state.settled:
                     continue
+                await context.call(part.call, Right.TAKE_PART)
                 failed = part.state == "output-error"
-                await commands.deliver(part.call, _brought_result(part), failed=failed)
+                await commands.deliver(part.call, _brought_result(part), failed=failed, by=context.person)
 
 
 # ── streams ───────────────────────────────────────────────────────────────────────────────────────
@@ -369,7 +376,7 @@ def _respond(
     lacking: Iterable[Chunk] = (),
     known: Snapshot | None = None,
 ) -> Response:
-    response = respond(context, turn.id, stream, lacking, known, end=_DONE)
+    response = respond(context, turn, stream, lacking, known, end=_DONE)
     response.headers[_HEADER] = "v1"
     response.headers[_STREAM_ID] = turn.conversation
     return response

@@ -17,6 +17,7 @@ from starlette.responses import Response
 from dragoman.errors import (
     AlreadyAnswered,
     DragomanError,
+    Forbidden,
     KeyReused,
     NotFound,
     ProviderError,
@@ -91,6 +92,8 @@ def response_to(error: DragomanError) -> Response:
             return error_response(404, detail, "model", code="model_not_found")
         case NotFound():
             return error_response(404, detail)
+        case Forbidden():
+            return error_response(403, detail, headers=NEVER_AGAIN)
         case KeyReused():
             return error_response(422, detail, code="idempotency_key_reused", headers=NEVER_AGAIN)
         case TurnBusy():

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pydantic import JsonValue
 from starlette.requests import Request
 
+from dragoman.conversation.sharing import Right
 from dragoman.conversation.tree import Conversation, Tree
 from dragoman.errors import AlreadyAnswered, DragomanError, NotFound, TurnEnded
 from dragoman.messages.events import MessageAdded
@@ -96,7 +97,7 @@ async def begin(context: Context, wanted: ReplyRequest) -> ReplyPlace:
     brought = wanted.brought
     check_calls(brought)
     if wanted.key is not None:
-        turn = await context.runtime.store.turn_of_key(context.person, wanted.key)
+        turn = await context.turn_begun_with(wanted.key)
         if turn is not None:  # whatever became of it: nothing runs twice
             return await _joined(context, turn)
     if brought.outputs:
@@ -126,6 +127,7 @@ async def begin(context: Context, wanted: ReplyRequest) -> ReplyPlace:
         key=wanted.key,
         opens=new,
         history=history,
+        by=context.person,
     )
     context.publisher.changed(conversation)
     return await _joined(context, turn)
@@ -146,7 +148,7 @@ async def _answer_history(context: Context, wanted: ReplyRequest) -> ReplyPlace:
     asked = any(isinstance(entry, UserEntry) for entry in entries)
     if lost is not None or not asked or wanted.conversation is not None:
         lost = lost or wanted.brought.outputs[0].call
-        what = f"there is no call {lost} that waits for its output: its turn is over, or was never here"
+        what = f"unknown call {lost} that waits for its output: its turn is over, or was never here"
         raise ApiRefusal(what, "tool_call_id", code="invalid_tool_output")
     new, messages = await _history(context, entries, wanted.options, {**(wanted.metadata or {})})
     conversation = new.id
@@ -155,7 +157,9 @@ async def _answer_history(context: Context, wanted: ReplyRequest) -> ReplyPlace:
         last = messages[-1].calls[-1]
         assert last.result is not None
         change = CallChange(last.id, result=last.result.text)
-        turn = await context.runtime.commands.rerun_call(change, options=wanted.options, key=wanted.key)
+        turn = await context.runtime.commands.rerun_call(
+            change, options=wanted.options, key=wanted.key, by=context.person
+        )
     except DragomanError:
         await context.runtime.store.delete_conversation(conversation)  # nothing was said in it
         raise
@@ -232,10 +236,11 @@ async def _go_on(context: Context, wanted: ReplyRequest) -> ReplyPlace | None:
         return None  # they are history by now, and something new is said
     commands = context.runtime.commands
     if waiting and wanted.brought.sent:
-        await commands.steer(maker.turn, await parts_of(wanted.brought.sent, context))
+        await commands.steer(maker.turn, await parts_of(wanted.brought.sent, context), by=context.person)
     for call in waiting:
         with suppress(AlreadyAnswered, TurnEnded):
-            await commands.deliver(call.id, await result_of(outputs[call.id], context))
+            result = await result_of(outputs[call.id], context)
+            await commands.deliver(call.id, result, by=context.person)
     return ReplyPlace(maker.turn, maker.conversation, maker.id)
 
 
@@ -245,7 +250,9 @@ async def _answer_anew(context: Context, maker: Message, call: str, wanted: Repl
     made = next(one for one in maker.calls if one.id == call)
     assert made.result is not None
     change = CallChange(call, result=made.result.text)
-    turn = await context.runtime.commands.rerun_call(change, options=wanted.options, key=wanted.key)
+    turn = await context.runtime.commands.rerun_call(
+        change, options=wanted.options, key=wanted.key, by=context.person
+    )
     context.publisher.changed(maker.conversation)
     path = Tree(messages).path(maker.id)
     steps = sum(message.turn == maker.turn and message.role == "assistant" for message in path)
@@ -271,7 +278,7 @@ async def _maker(context: Context, call: str) -> Message | None:
     """The message that made a call, if it is this person's."""
     store = context.runtime.store
     try:
-        await context.call(call)
+        await context.call(call, Right.TAKE_PART)
         row = await store.turn_of_call(call)
     except NotFound:
         return None

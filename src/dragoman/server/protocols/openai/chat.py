@@ -12,6 +12,7 @@ from pydantic import Field, JsonValue
 from starlette.requests import Request
 from starlette.responses import Response
 
+from dragoman.conversation.sharing import Right
 from dragoman.messages.endings import REFUSED
 from dragoman.messages.usage import Usage
 from dragoman.server.context import Context, TheContext
@@ -340,7 +341,7 @@ async def create_completion(
     metadata = body.metadata or {}
     conversation = x_dragoman_conversation or metadata.get("conversation")
     if conversation is not None:
-        await context.check_owner(conversation)
+        await context.check(conversation, Right.TAKE_PART)
     to_store: dict[str, JsonValue] = {"metadata": {**metadata}}
     key = await attempt_of(request, context.runtime.services.clock(), conversation)
     wanted = ReplyRequest(
@@ -355,7 +356,13 @@ async def create_completion(
     )
     if body.stream:
         chunks = cancelled_if_left(context, place, reader, _chunks(context, place, reader, completion))
-        return EventStream(chunks, context.publisher.streams, headers_of(place), farewell=_farewell)
+        return EventStream(
+            chunks,
+            context.publisher.streams,
+            headers_of(place),
+            reader=context.reader(place.conversation),
+            farewell=_farewell,
+        )
     await while_connected(request, _write(context, place, reader, completion), lambda: cancel(context, place))
     return _answer(completion, place)
 

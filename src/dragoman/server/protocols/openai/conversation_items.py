@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query
 from pydantic import Field, JsonValue
 
+from dragoman.conversation.sharing import Right
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import NotFound
 from dragoman.messages.ids import new_id
@@ -54,28 +55,25 @@ async def create_conversation(context: TheContext, body: ConversationBody | None
 
 @router.get("/{id}")
 async def read_conversation(context: TheContext, id: str) -> dict[str, Any]:
-    return _view(await context.conversation(id))
+    return _view(await context.conversation(id, Right.READ))
 
 
 @router.post("/{id}")
 async def change_conversation(context: TheContext, id: str, body: MetadataBody) -> dict[str, Any]:
     """The metadata is replaced as a whole."""
-    before = (await context.conversation(id)).settings.get("metadata")
+    before = (await context.conversation(id, Right.OWN)).settings.get("metadata")
     removed = dict.fromkeys(before) if isinstance(before, dict) else {}
     handle = await context.runtime.conversation(id)
     await handle.change(**unchecked({"metadata": {**removed, **body.metadata}}))
     context.publisher.changed(id)
-    return _view(await context.conversation(id))
+    return _view(await context.conversation(id, Right.OWN))
 
 
 @router.delete("/{id}")
 async def delete_conversation(context: TheContext, id: str) -> dict[str, Any]:
     """With everything in it. What runs there is cancelled first."""
-    await context.check_owner(id)
-    inner = await context.runtime.store.within(id)
-    await context.runtime.delete(id)
-    for each in inner:
-        context.publisher.deleted(each, context.person)
+    await context.check(id, Right.OWN)
+    await context.delete(id)
     return {"id": id, "object": "conversation.deleted", "deleted": True}
 
 
@@ -112,13 +110,13 @@ async def read_item(context: TheContext, id: str, item: str) -> dict[str, Any]:
 
 @router.post("/{id}/items")
 async def add_items(context: TheContext, id: str) -> None:
-    await context.check_owner(id)
+    await context.check(id, Right.READ)
     raise not_offered("items", "items are added with a response: send them as its input")
 
 
 @router.delete("/{id}/items/{item}")
 async def delete_item(context: TheContext, id: str, item: str) -> None:
-    await context.check_owner(id)
+    await context.check(id, Right.READ)
     raise not_offered("item", "what was said stays: continue from an earlier response instead")
 
 
@@ -130,7 +128,7 @@ def _view(one: Conversation) -> dict[str, Any]:
 async def _items(context: Context, id: str) -> list[dict[str, Any]]:
     """As a caller has them: messages, and calls of the caller's own tools with their outputs. A turn that is
     not stored is of a history that a caller brought, with its own calls."""
-    await context.check_owner(id)
+    await context.check(id, Right.READ)
     store = context.runtime.store
     tools = {
         turn.id: {spec.name for spec in options_in(await store.facts(turn.id)).client_tools}

@@ -41,7 +41,7 @@ from dragoman.turn.output import Unfit, read_answer
 Outcome: TypeAlias = Literal["completed", "tool_calls", "error", "cancelled"]
 
 STOPPED = "stopped"  # the kind of error where the server stops, and the turn goes on when it is back
-BROKEN = "the reply broke off and is written again: ask for it anew"
+BROKEN = "the reply broke off and is written again: ask for it again"
 
 
 @dataclass(slots=True, frozen=True)
@@ -274,7 +274,7 @@ class ReplyReader:
 T = TypeVar("T")
 
 WELCOME = b": welcome\n\n"
-STOPPING = "this server stops: the turn goes on when it is started again"
+STOPPING = "this server stops: the turn continues when it is started again"
 LEFT = "the client went away"
 
 

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from dragoman.conversation.sharing import Right
 from dragoman.errors import NotFound, TurnBusy
 from dragoman.messages import events as e
 from dragoman.messages.endings import REFUSED
@@ -250,7 +251,7 @@ async def open_reasoning(context: Context, sealed: str, param: str) -> tuple[str
     """The message that a seal names, and its reasoning. ApiRefusal if the caller cannot have received it."""
     try:
         mark, found, id = base64.urlsafe_b64decode(sealed).decode().partition(_SEAL)
-        message = await context.message(id if found and not mark else "")
+        message = await context.message(id if found and not mark else "", Right.READ)
     except (binascii.Error, ValueError, NotFound):
         what = "the encrypted content could not be verified: send reasoning items as you received them"
         raise ApiRefusal(what, f"{param}.encrypted_content", code="invalid_encrypted_content") from None
@@ -260,11 +261,11 @@ async def open_reasoning(context: Context, sealed: str, param: str) -> tuple[str
 # ── read from the store ─────────────────────────────────────────────────────────────────────────────────────
 
 
-async def find_place(context: Context, id: str) -> ReplyPlace:
-    """Where a response is, if it is this person's."""
+async def find_place(context: Context, id: str, right: Right) -> ReplyPlace:
+    """Where a response is, if this person may do as much there."""
     turn, after = parse_response_id(id)
     try:
-        row = await context.turn(turn)
+        row = await context.turn(turn, right)
     except NotFound:
         raise NotFound("response", id) from None
     if not _asked(await context.runtime.store.message(row.message)).get("store", True):

@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from dragoman.conversation.sharing import Right
 from dragoman.errors import NotFound
 from dragoman.messages.message import Message
 from dragoman.server.context import Context, TheContext
@@ -170,8 +171,8 @@ _REFUSALS: Refusals = (
     ("max_tool_calls", bool, "the limits of calls are the agent's"),
     ("prompt", bool, "prompts by id are not known here"),
     ("top_logprobs", bool, "log probabilities are not given"),
-    ("truncation", lambda how: how != "disabled", "a history that is too long is summed up, not truncated"),
-    ("context_management", bool, "a history that is too long is summed up here"),
+    ("truncation", lambda how: how != "disabled", "a history that is too long is compacted, not truncated"),
+    ("context_management", bool, "a history that is too long is compacted here"),
     ("moderation", bool, "moderation is not offered"),
 )
 
@@ -201,7 +202,7 @@ class ResponseBody(AnswerOptions):
             what = "a response in the background is read later: leave out store, or background"
             raise ApiRefusal(what, "store", code="mutually_exclusive_parameters")
         if self.previous_response_id and self.conversation:
-            what = "previous_response_id and conversation both say where to go on: send one of them"
+            what = "previous_response_id and conversation both say where to continue: send one of them"
             raise ApiRefusal(what, "conversation", code="mutually_exclusive_parameters")
         thinking = self.reasoning or ReasoningSettings()
         return self.options(
@@ -269,11 +270,11 @@ async def _referred(context: Context, id: str, told: set[str], param: str) -> li
             case "rs":
                 return []
             case "fc":
-                call = await context.call(f"call_{rest}")
+                call = await context.call(f"call_{rest}", Right.READ)
                 arguments = json.dumps(call.arguments, ensure_ascii=False)
                 return [AssistantEntry(calls=(BroughtCall(call.id, call.tool, arguments),))]
             case "fco":
-                call = await context.call(f"call_{rest}")
+                call = await context.call(f"call_{rest}", Right.READ)
                 return [CallOutput(call.id, (call.result.text if call.result is not None else "",))]
             case "msg":
                 message = await _message_of(context, rest)
@@ -291,9 +292,9 @@ async def _referred(context: Context, id: str, told: set[str], param: str) -> li
 async def _message_of(context: Context, rest: str) -> Message:
     """By the ID of an item: the message's own, or with the item's place in its response."""
     try:
-        return await context.message(f"msg_{rest}")
+        return await context.message(f"msg_{rest}", Right.READ)
     except NotFound:
-        return await context.message(f"msg_{rest.rpartition('_')[0]}")
+        return await context.message(f"msg_{rest.rpartition('_')[0]}", Right.READ)
 
 
 # ── routes ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -319,7 +320,11 @@ async def create_response(context: TheContext, request: Request, body: ResponseB
         if not body.background:
             chunks = cancelled_if_left(context, place, reader, chunks)
         return EventStream(
-            chunks, context.publisher.streams, headers_of(place), farewell=partial(_farewell, found)
+            chunks,
+            context.publisher.streams,
+            headers_of(place),
+            reader=context.reader(place.conversation),
+            farewell=partial(_farewell, found),
         )
     await while_connected(request, _write(context, place, reader, found), lambda: cancel(context, place))
     return json_response(found.whole(), headers=headers_of(place))
@@ -339,9 +344,9 @@ async def _wanted(context: Context, body: ResponseBody, key: SendKey) -> ReplyRe
     }
     conversation, parent = body.conversation_id, None
     if conversation is not None:
-        await context.check_owner(conversation)
+        await context.check(conversation, Right.TAKE_PART)
     if body.previous_response_id is not None:
-        previous = await find_place(context, body.previous_response_id)
+        previous = await find_place(context, body.previous_response_id, Right.TAKE_PART)
         conversation = previous.conversation
         parent = await parent_of(context, previous) if not brought.outputs else None
     return ReplyRequest(brought, options, conversation, parent, metadata, key)
@@ -356,7 +361,7 @@ async def read_response(
     include: Annotated[list[str] | None, Query()] = None,
 ) -> Response:
     """As it is now; or, streamed, from its beginning or after an event on. Who hangs up cancels nothing."""
-    place, seals = await find_place(context, id), SEALED in (include or ())
+    place, seals = await find_place(context, id, Right.READ), SEALED in (include or ())
     if not stream:
         whole = (await read_object(context, place, seals=seals)).whole()
         return json_response(whole, headers=headers_of(place))
@@ -365,13 +370,17 @@ async def read_response(
     after = -1 if starting_after is None else starting_after
     chunks = _events(context, place, reader, found, after)
     return EventStream(
-        chunks, context.publisher.streams, headers_of(place), farewell=partial(_farewell, found)
+        chunks,
+        context.publisher.streams,
+        headers_of(place),
+        reader=context.reader(place.conversation),
+        farewell=partial(_farewell, found),
     )
 
 
 @router.post("/responses/{id}/cancel")
 async def cancel_response(context: TheContext, id: str) -> Response:
-    place = await find_place(context, id)
+    place = await find_place(context, id, Right.TAKE_PART)
     await cancel(context, place, "cancelled by the caller")
     with suppress(TimeoutError):
         async with asyncio.timeout(_PATIENCE):
@@ -382,14 +391,11 @@ async def cancel_response(context: TheContext, id: str) -> Response:
 @router.delete("/responses/{id}")
 async def delete_response(context: TheContext, id: str) -> Response:
     """With its conversation, if there is nothing else in it."""
-    place = await find_place(context, id)
+    place = await find_place(context, id, Right.OWN)
     if len(await context.runtime.store.turns(place.conversation)) > 1:
         what = f"the response is part of conversation {place.conversation}, which can only be deleted whole"
         return error_response(409, what, code="response_in_conversation", headers=NEVER_AGAIN)
-    inner = await context.runtime.store.within(place.conversation)
-    await context.runtime.delete(place.conversation)
-    for each in inner:
-        context.publisher.deleted(each, context.person)
+    await context.delete(place.conversation)
     return json_response({"id": id, "object": "response", "deleted": True})
 
 
@@ -397,7 +403,7 @@ async def delete_response(context: TheContext, id: str) -> Response:
 async def list_input_items(
     context: TheContext, id: str, order: Literal["asc", "desc"] = "desc"
 ) -> dict[str, Any]:
-    items = await input_items(context, await find_place(context, id))
+    items = await input_items(context, await find_place(context, id, Right.READ))
     data = items if order == "asc" else items[::-1]
     ends = {"first_id": data[0]["id"] if data else None, "last_id": data[-1]["id"] if data else None}
     return {"object": "list", "data": data, "has_more": False, **ends}

@@ -1,8 +1,9 @@
 -- Conversations: added, listed, changed. One that is being deleted is there for none of these.
 
 -- name: add_conversation
-INSERT INTO conversations (id, title, leaf, "user", settings, usage, created, updated, parent, call, pinned, archived, tags)
-VALUES (:id, :title, :leaf, :user, :settings, :usage, :created, :updated, :parent, :call, :pinned, :archived, :tags);
+INSERT INTO conversations (id, title, leaf, "user", settings, usage, created, updated, parent, call, pinned, archived, tags, root)
+VALUES (:id, :title, :leaf, :user, :settings, :usage, :created, :updated, :parent, :call, :pinned, :archived, :tags,
+  (SELECT coalesce(root, id) FROM conversations WHERE id = :parent));
 
 -- name: conversation
 SELECT id, title, leaf, "user", settings, usage, created, updated, parent, call, revision, pinned, archived, tags
@@ -11,6 +12,11 @@ WHERE id = :id AND deleted = 0;
 
 -- name: owner_of
 SELECT coalesce("user", 'local') AS owner FROM conversations WHERE id = :id AND deleted = 0;
+
+-- name: root_of
+-- The conversation of people that one belongs to. Its owner and members are the same.
+SELECT r.id, r."user" FROM conversations c JOIN conversations r ON r.id = coalesce(c.root, c.id)
+WHERE c.id = :id AND c.deleted = 0 AND r.deleted = 0;
 
 -- name: conversations
 -- One page of the list, the most recently used first; `updated` and `id` are the last line of the page before.
@@ -23,6 +29,21 @@ WHERE deleted = 0 AND (:user IS NULL OR coalesce("user", 'local') = :user)
   AND (:tag IS NULL OR replace(replace(tags, '[' || :tag, ''), ', ' || :tag, '') <> tags)
   AND (:id IS NULL OR (updated <= :updated AND (updated < :updated OR id > :id)))
 ORDER BY updated DESC, id LIMIT :limit;
+
+-- name: shared_conversations
+-- The same of those that are shared with a user.
+SELECT c.id, c.title, c.leaf, c."user", c.settings, c.usage, c.created, c.updated, c.parent, c.call, c.revision, c.pinned,
+  c.archived, c.tags
+FROM members s CROSS JOIN conversations c
+WHERE s."user" = :user AND coalesce(c.root, c.id) = s.conversation || '' AND c.deleted = 0
+  AND (:pinned IS NULL OR c.pinned = :pinned) AND (:archived IS NULL OR c.archived = :archived)
+  AND (:tag IS NULL OR replace(replace(c.tags, '[' || :tag, ''), ', ' || :tag, '') <> c.tags)
+  AND (:id IS NULL OR (c.updated <= :updated AND (c.updated < :updated OR c.id > :id)))
+ORDER BY c.updated DESC, c.id LIMIT :limit;
+
+-- name: shared_tags
+SELECT DISTINCT c.tags FROM members s CROSS JOIN conversations c
+WHERE s."user" = :user AND coalesce(c.root, c.id) = s.conversation || '' AND c.deleted = 0 AND c.tags <> '[]';
 
 -- name: tags
 SELECT DISTINCT tags FROM conversations

@@ -55,8 +55,8 @@ INSERT INTO grants (id, conversation, permission, pattern, action, created, "use
 VALUES (:id, :conversation, :permission, :pattern, :action, :created, :user, :workspace, :expires);
 
 -- name: grants
--- The rules that hold in a conversation, which are its user's; or all of a user's, or all there are. What is denied in
--- a conversation is denied in those that its calls opened.
+-- The rules that hold in a conversation for what a user sends there, which are the sender's, and what its owner denies;
+-- or all of a user's, or all there are. What is denied in a conversation is denied in those that its calls opened.
 WITH RECURSIVE above (id, parent) AS (
   SELECT id, parent FROM conversations WHERE id = :conversation
   UNION ALL
@@ -65,9 +65,15 @@ SELECT id, conversation, permission, pattern, action, created, "user", workspace
 WHERE (:conversation IS NULL OR (
     (conversation IS NULL OR conversation = :conversation
       OR (action = 'deny' AND conversation IN (SELECT id FROM above)))
-    AND coalesce("user", 'local') = (SELECT coalesce("user", 'local') FROM conversations WHERE id = :conversation)))
+    AND (coalesce("user", 'local') = coalesce(:sender, (SELECT coalesce("user", 'local') FROM conversations WHERE id = :conversation))
+      OR (action = 'deny' AND coalesce("user", 'local') = (SELECT coalesce("user", 'local') FROM conversations WHERE id = :conversation)))))
   AND (:user IS NULL OR coalesce("user", 'local') = :user)
 ORDER BY conversation IS NOT NULL, created, id;
+
+-- name: removed_sender
+-- Whether the user whose rules apply, the sender or else the owner, was removed.
+SELECT id, coalesce(:sender, "user") AS "user" FROM conversations
+WHERE id = :conversation AND coalesce(:sender, "user") IN (SELECT name FROM removed_people);
 
 -- name: revoke_grant
 DELETE FROM grants WHERE id = :id;

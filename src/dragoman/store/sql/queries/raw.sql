@@ -26,3 +26,6 @@ SELECT * FROM queue WHERE conversation = :id ORDER BY seq;
 
 -- name: raw_grants
 SELECT * FROM grants WHERE conversation = :id ORDER BY created, id;
+
+-- name: raw_members
+SELECT * FROM members WHERE conversation = :id ORDER BY added, "user";

@@ -1,8 +1,8 @@
 -- Turns, their facts, their events, and the queue.
 
 -- name: add_turn
-INSERT INTO turns (id, conversation, message, state, owner, epoch, created)
-VALUES (:id, :conversation, :message, :state, :owner, 1, :created);
+INSERT INTO turns (id, conversation, message, state, owner, epoch, created, sender)
+VALUES (:id, :conversation, :message, :state, :owner, 1, :created, :sender);
 
 -- name: take_send_key
 -- Finds no row where a send has taken it since then: this one joins the turn of that one.
@@ -14,34 +14,34 @@ WHERE send_keys.created < :since RETURNING turn;
 SELECT sum, turn, created FROM send_keys WHERE "user" = :user AND name = :name;
 
 -- name: turn
-SELECT id, conversation, message, state, live, steerable, epoch, owner, created FROM turns WHERE id = :id;
+SELECT id, conversation, message, state, live, steerable, epoch, owner, created, sender FROM turns WHERE id = :id;
 
 -- name: turn_of_call
-SELECT t.id, t.conversation, t.message, t.state, t.live, t.steerable, t.epoch, t.owner, t.created
+SELECT t.id, t.conversation, t.message, t.state, t.live, t.steerable, t.epoch, t.owner, t.created, t.sender
 FROM turns t JOIN calls c ON c.turn = t.id WHERE c.id = :id;
 
 -- name: live_turns
 -- What a starting process looks through: turns that nobody may be running any more.
-SELECT id, conversation, message, state, live, steerable, epoch, owner, created FROM turns WHERE live = 1
+SELECT id, conversation, message, state, live, steerable, epoch, owner, created, sender FROM turns WHERE live = 1
 ORDER BY created;
 
 -- name: moving_turns
 -- Without those that only wait for a person: of the others there are never more than nodes can run. What a tool
 -- asks while it runs dies with its process: such a turn does not only wait.
-SELECT t.id, t.conversation, t.message, t.state, t.live, t.steerable, t.epoch, t.owner, t.created
+SELECT t.id, t.conversation, t.message, t.state, t.live, t.steerable, t.epoch, t.owner, t.created, t.sender
 FROM turns t WHERE t.live = 1 AND t.state <> 'waiting'
 UNION
-SELECT t.id, t.conversation, t.message, t.state, t.live, t.steerable, t.epoch, t.owner, t.created
+SELECT t.id, t.conversation, t.message, t.state, t.live, t.steerable, t.epoch, t.owner, t.created, t.sender
 FROM signals s JOIN turns t ON t.id = s.turn WHERE s.kind <> 'follow' AND s.kind <> 'steer' AND t.live = 1
 UNION
-SELECT t.id, t.conversation, t.message, t.state, t.live, t.steerable, t.epoch, t.owner, t.created
+SELECT t.id, t.conversation, t.message, t.state, t.live, t.steerable, t.epoch, t.owner, t.created, t.sender
 FROM calls k CROSS JOIN questions q CROSS JOIN turns t
 WHERE k.state = 'running' AND q.call = k.id AND q.open = 1 AND t.id = q.turn AND t.live = 1
 ORDER BY created;
 
 -- name: moving_turns_of_people
 -- Without those that wait, and those of tasks, which belong to another turn.
-SELECT t.id, t.conversation, t.message, t.state, t.live, t.steerable, t.epoch, t.owner, t.created
+SELECT t.id, t.conversation, t.message, t.state, t.live, t.steerable, t.epoch, t.owner, t.created, t.sender
 FROM turns t WHERE t.live = 1 AND t.state <> 'waiting'
   AND (SELECT c.parent FROM conversations c WHERE c.id = t.conversation) IS NULL ORDER BY t.created;
 
@@ -55,11 +55,11 @@ WHERE t.live = 1 AND t.state <> 'waiting' AND t.state = 'tool_call' AND k.state 
   AND NOT EXISTS (SELECT 1 FROM questions q WHERE q.turn = t.id AND q.call = k.id AND q.open = 1);
 
 -- name: live_turns_of
-SELECT id, conversation, message, state, live, steerable, epoch, owner, created FROM turns
+SELECT id, conversation, message, state, live, steerable, epoch, owner, created, sender FROM turns
 WHERE live = 1 AND owner = :owner ORDER BY created;
 
 -- name: live_turns_in
-SELECT id, conversation, message, state, live, steerable, epoch, owner, created FROM turns
+SELECT id, conversation, message, state, live, steerable, epoch, owner, created, sender FROM turns
 WHERE live = 1 AND conversation = :conversation ORDER BY created;
 
 -- name: live_turn_at
@@ -68,7 +68,7 @@ SELECT t.id FROM turns t WHERE t.live = 1 AND t.conversation = :conversation
   AND (t.message = :message OR t.id = (SELECT turn FROM messages WHERE id = :message));
 
 -- name: turns_of_conversation
-SELECT id, conversation, message, state, live, steerable, epoch, owner, created FROM turns
+SELECT id, conversation, message, state, live, steerable, epoch, owner, created, sender FROM turns
 WHERE conversation = :conversation ORDER BY created, id;
 
 -- name: rate
@@ -130,11 +130,11 @@ SELECT t.id, t.owner FROM turns t WHERE t.live = 0 AND t.id IN (SELECT DISTINCT 
 -- ── the queue ────────────────────────────────────────────────────────────────────────────────────
 
 -- name: enqueue
-INSERT INTO queue (turn, after, conversation, body) VALUES (:turn, :after, :conversation, :body);
+INSERT INTO queue (turn, after, conversation, body, sender) VALUES (:turn, :after, :conversation, :body, :sender);
 
 -- name: queue
 -- Turns that may begin: the one they wait for is over.
-SELECT q.turn, q.conversation, q.body, q.after FROM queue q JOIN turns t ON t.id = q.after
+SELECT q.turn, q.conversation, q.body, q.after, q.sender FROM queue q JOIN turns t ON t.id = q.after
 WHERE t.live = 0 AND (:conversation IS NULL OR q.conversation = :conversation) ORDER BY q.seq;
 
 -- name: line_at
@@ -146,7 +146,7 @@ SELECT q.after AS id FROM queue q WHERE q.conversation = :conversation
 LIMIT 1;
 
 -- name: queued
-SELECT turn, conversation, body, after FROM queue
+SELECT turn, conversation, body, after, sender FROM queue
 WHERE (:turn IS NULL OR turn = :turn) AND (:conversation IS NULL OR conversation = :conversation) ORDER BY seq;
 
 -- name: change_queued

@@ -128,7 +128,8 @@ UNION ALL
 SELECT 'upload', '' FROM files WHERE blob = :blob AND "user" = :user
 UNION ALL
 SELECT r.noun, r.owner FROM blob_references r JOIN conversations c ON c.id = r.conversation
-WHERE r.blob = :blob AND c.deleted = 0 AND coalesce(c."user", 'local') = :user;
+WHERE r.blob = :blob AND c.deleted = 0 AND (coalesce(c."user", 'local') = :user OR EXISTS (
+  SELECT 1 FROM members s WHERE s.conversation = coalesce(c.root, c.id) AND s."user" = :user));
 
 -- name: unwanted_blobs
 SELECT blob FROM unwanted_blobs;

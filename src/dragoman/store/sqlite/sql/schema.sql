@@ -15,8 +15,10 @@ CREATE TABLE conversations (
   deleted   INTEGER NOT NULL DEFAULT 0,                         -- nobody sees it any more; its rows are being removed
   pinned    INTEGER NOT NULL DEFAULT 0,
   archived  INTEGER NOT NULL DEFAULT 0,
-  tags      TEXT NOT NULL DEFAULT '[]'
+  tags      TEXT NOT NULL DEFAULT '[]',
+  root      TEXT                           -- of a sub-conversation: the conversation of people it belongs to
 );
+CREATE INDEX conversations_by_root ON conversations (coalesce(root, id));
 CREATE INDEX conversations_deleted ON conversations (id) WHERE deleted = 1;
 CREATE INDEX conversations_by_parent ON conversations (parent) WHERE parent IS NOT NULL;
 CREATE INDEX conversations_by_update ON conversations (updated DESC, id);
@@ -54,8 +56,10 @@ CREATE TABLE turns (
   epoch         INTEGER NOT NULL DEFAULT 0,
   facts         INTEGER NOT NULL DEFAULT 1,    -- how many there are: the next one has this number plus one
   owner         TEXT,
-  created       REAL NOT NULL
+  created       REAL NOT NULL,
+  sender        TEXT                       -- the user who sent its message; NULL: the owner
 );
+CREATE INDEX turns_of_sender ON turns (sender) WHERE sender IS NOT NULL;
 CREATE INDEX turns_alive ON turns (conversation) WHERE live = 1;
 CREATE INDEX turns_of_conversation ON turns (conversation, created);
 CREATE INDEX turns_of_message ON turns (message);
@@ -106,7 +110,8 @@ CREATE TABLE queue (
   turn          TEXT NOT NULL UNIQUE,
   after         TEXT NOT NULL REFERENCES turns ON DELETE CASCADE,
   conversation  TEXT NOT NULL REFERENCES conversations ON DELETE CASCADE,
-  body          TEXT NOT NULL
+  body          TEXT NOT NULL,
+  sender        TEXT
 );
 CREATE INDEX queue_by_after ON queue (after);
 CREATE INDEX queue_of_conversation ON queue (conversation);
@@ -222,6 +227,42 @@ CREATE VIRTUAL TABLE text_index USING fts5 (text, content = 'texts', content_row
 INSERT INTO text_index (text_index, rank) VALUES ('automerge', 0);
 INSERT INTO text_index (text_index, rank) VALUES ('crisismerge', 1999);
 
+-- The users that the owner of a conversation shares it with.
+CREATE TABLE members (
+  conversation  TEXT NOT NULL REFERENCES conversations ON DELETE CASCADE,
+  user          TEXT NOT NULL,
+  role          INTEGER NOT NULL,          -- 1 reads, 2 answers, 3 takes part
+  added_by      TEXT NOT NULL,
+  added         REAL NOT NULL,
+  PRIMARY KEY (conversation, user)
+) WITHOUT ROWID;
+CREATE INDEX members_of_user ON members (user, conversation);
+
+-- Invitations, which make one user a member, and links that anyone can read with.
+CREATE TABLE shares (
+  id            TEXT PRIMARY KEY,
+  conversation  TEXT NOT NULL REFERENCES conversations ON DELETE CASCADE,
+  hash          TEXT NOT NULL UNIQUE,      -- of the token, which is nowhere
+  kind          TEXT NOT NULL,
+  role          INTEGER NOT NULL,
+  created_by    TEXT NOT NULL,
+  created       REAL NOT NULL,
+  expires       REAL,
+  upto          TEXT,
+  omits         TEXT NOT NULL,
+  frozen        TEXT
+);
+CREATE INDEX shares_of_conversation ON shares (conversation);
+
+-- Which user has a shared conversation open, and when they typed last. Nothing depends on it.
+CREATE TABLE presence (
+  conversation  TEXT NOT NULL REFERENCES conversations ON DELETE CASCADE,
+  user          TEXT NOT NULL,
+  seen          REAL NOT NULL,
+  typing        REAL NOT NULL,
+  PRIMARY KEY (conversation, user)
+) WITHOUT ROWID;
+
 -- Whose list of conversations is not what it was, and which line of it: other processes show it, too. Only the
 -- last thousand are kept; who has missed some reads the whole list again.
 CREATE TABLE list_changes (
@@ -232,29 +273,49 @@ CREATE TABLE list_changes (
 CREATE TRIGGER list_changes_bounded AFTER INSERT ON list_changes BEGIN
   DELETE FROM list_changes WHERE seq <= NEW.seq - 1000;
 END;
+CREATE VIEW readers AS
+  SELECT id AS conversation, coalesce(user, 'local') AS reader FROM conversations
+  UNION ALL
+  SELECT c.id, m.user FROM conversations c JOIN members m ON m.conversation = coalesce(c.root, c.id);
 CREATE TRIGGER line_added AFTER INSERT ON conversations BEGIN
-  INSERT INTO list_changes (conversation, owner) VALUES (NEW.id, coalesce(NEW.user, 'local'));
+  INSERT INTO list_changes (conversation, owner) SELECT conversation, reader FROM readers WHERE conversation = NEW.id;
 END;
 CREATE TRIGGER line_changed AFTER UPDATE OF title, settings, pinned, archived, tags, deleted ON conversations
 WHEN (OLD.title, OLD.settings, OLD.pinned, OLD.archived, OLD.tags, OLD.deleted)
   IS NOT (NEW.title, NEW.settings, NEW.pinned, NEW.archived, NEW.tags, NEW.deleted) BEGIN
-  INSERT INTO list_changes (conversation, owner) VALUES (NEW.id, coalesce(NEW.user, 'local'));
+  INSERT INTO list_changes (conversation, owner) SELECT conversation, reader FROM readers WHERE conversation = NEW.id;
+END;
+CREATE TRIGGER owner_changed AFTER UPDATE OF user ON conversations WHEN OLD.user IS NOT NEW.user BEGIN
+  INSERT INTO list_changes (conversation, owner)
+  VALUES (NEW.id, coalesce(OLD.user, 'local')), (NEW.id, coalesce(NEW.user, 'local'));
 END;
 CREATE TRIGGER turn_listed AFTER INSERT ON turns BEGIN
   INSERT INTO list_changes (conversation, owner)
-  SELECT id, coalesce(user, 'local') FROM conversations WHERE id = NEW.conversation;
+  SELECT conversation, reader FROM readers WHERE conversation = NEW.conversation;
 END;
 CREATE TRIGGER turn_unlisted AFTER UPDATE OF live ON turns BEGIN
   INSERT INTO list_changes (conversation, owner)
-  SELECT id, coalesce(user, 'local') FROM conversations WHERE id = NEW.conversation;
+  SELECT conversation, reader FROM readers WHERE conversation = NEW.conversation;
 END;
 CREATE TRIGGER question_listed AFTER INSERT ON questions BEGIN
   INSERT INTO list_changes (conversation, owner)
-  SELECT id, coalesce(user, 'local') FROM conversations WHERE id = NEW.conversation;
+  SELECT conversation, reader FROM readers WHERE conversation = NEW.conversation;
 END;
 CREATE TRIGGER question_unlisted AFTER UPDATE OF open ON questions BEGIN
   INSERT INTO list_changes (conversation, owner)
-  SELECT id, coalesce(user, 'local') FROM conversations WHERE id = NEW.conversation;
+  SELECT conversation, reader FROM readers WHERE conversation = NEW.conversation;
+END;
+CREATE TRIGGER member_listed AFTER INSERT ON members BEGIN
+  INSERT INTO list_changes (conversation, owner)
+  SELECT id, NEW.user FROM conversations WHERE coalesce(root, id) = NEW.conversation || '';
+END;
+CREATE TRIGGER member_changed AFTER UPDATE ON members BEGIN
+  INSERT INTO list_changes (conversation, owner)
+  SELECT id, NEW.user FROM conversations WHERE coalesce(root, id) = NEW.conversation || '';
+END;
+CREATE TRIGGER member_unlisted AFTER DELETE ON members BEGIN
+  INSERT INTO list_changes (conversation, owner)
+  SELECT id, OLD.user FROM conversations WHERE coalesce(root, id) = OLD.conversation || '';
 END;
 
 -- What sends are known by that may come again: a retry joins the turn that it repeats. Kept for a day.
@@ -280,6 +341,45 @@ CREATE TABLE ratings (
   at     REAL NOT NULL,
   PRIMARY KEY (turn, user)
 ) WITHOUT ROWID;
+
+-- Accounts at an OpenID Connect provider, and the user each one signs in as. `epoch` is part of what their sign-ins are
+-- signed with: another one ends them all.
+CREATE TABLE identities (
+  issuer   TEXT NOT NULL,
+  subject  TEXT NOT NULL,
+  person   TEXT NOT NULL UNIQUE,
+  epoch    TEXT NOT NULL,
+  PRIMARY KEY (issuer, subject)
+) WITHOUT ROWID;
+
+-- The teams of users who sign in at a provider, by the groups that it named last.
+CREATE TABLE team_members (
+  name    TEXT NOT NULL,
+  person  TEXT NOT NULL,
+  PRIMARY KEY (name, person)
+) WITHOUT ROWID;
+CREATE INDEX team_members_by_person ON team_members (person);
+
+-- Users who were removed. No other user gets their name, and with it what is theirs.
+CREATE TABLE removed_people (name TEXT PRIMARY KEY) WITHOUT ROWID;
+
+-- Counts how often somebody lost a right: servers then look again at the streams that are open.
+CREATE TABLE access (
+  id        INTEGER PRIMARY KEY,
+  revision  INTEGER NOT NULL
+);
+
+-- The audit log. Rows are only added, and deleted when they are older than the retention.
+CREATE TABLE audit (
+  seq      INTEGER PRIMARY KEY AUTOINCREMENT,
+  at       REAL NOT NULL,
+  person   TEXT NOT NULL,
+  address  TEXT NOT NULL,
+  action   TEXT NOT NULL,
+  object   TEXT NOT NULL,
+  details  TEXT NOT NULL
+);
+CREATE INDEX audit_by_time ON audit (at);
 
 CREATE TABLE schema_version (version INTEGER NOT NULL);
 

@@ -43,11 +43,11 @@ SELECT conversation, count(*) AS count, sum(seq) AS places, sum(size) AS size FR
 GROUP BY conversation;
 
 -- name: live_turns_named
-SELECT id, conversation, message, state, live, steerable, epoch, owner, created FROM turns
+SELECT id, conversation, message, state, live, steerable, epoch, owner, created, sender FROM turns
 WHERE id = ANY (ARRAY(SELECT json_array_elements_text(:ids::text::json))) AND live = 1;
 
 -- name: live_turns_among
-SELECT id, conversation, message, state, live, steerable, epoch, owner, created FROM turns
+SELECT id, conversation, message, state, live, steerable, epoch, owner, created, sender FROM turns
 WHERE live = 1 AND conversation = ANY (ARRAY(SELECT json_array_elements_text(:ids::text::json))) ORDER BY created;
 
 -- name: busy_conversations
@@ -75,14 +75,18 @@ FROM (
       + CASE WHEN json_typeof(usage -> 'seconds') = 'number' THEN (usage ->> 'seconds')::double precision ELSE 0 END
       + CASE WHEN json_typeof(usage -> 'characters') = 'number' THEN (usage ->> 'characters')::double precision ELSE 0 END AS units
   FROM (
-    SELECT coalesce(c."user", 'local') AS person, b.body ->> 'model' AS model, b.body -> 'usage' AS usage,
+    SELECT coalesce(t.sender, c."user", 'local') AS person, b.body ->> 'model' AS model, b.body -> 'usage' AS usage,
       (b.body ->> 'created')::double precision AS created,
       coalesce(f.body #>> '{options,agent}', f.body #>> '{options,settings,agent}') AS agent
     FROM conversations c
       JOIN messages m ON m.conversation = c.id
       CROSS JOIN LATERAL (SELECT json_or_empty(m.body) AS body) b
+      LEFT JOIN turns t ON t.id = m.turn
       LEFT JOIN LATERAL (SELECT json_or_empty(body) AS body FROM facts WHERE turn = m.turn AND seq = 1) f ON true
-    WHERE c.updated >= :since AND c.deleted = 0 AND (:user IS NULL OR coalesce(c."user", 'local') = :user)
+    WHERE c.updated >= :since AND c.deleted = 0 AND (:user IS NULL OR coalesce(t.sender, c."user", 'local') = :user)
+      AND (:user IS NULL OR c.id IN (
+        SELECT id FROM conversations WHERE coalesce("user", 'local') = :user AND updated >= :since
+        UNION SELECT conversation FROM turns WHERE sender = :user))
       AND (:conversation IS NULL OR c.id = :conversation) AND (m.turn IS NULL OR f.body IS NOT NULL)) replies
   WHERE json_typeof(usage) = 'object' AND created >= :since) used
 GROUP BY day, person, model, agent ORDER BY day, person, model, agent;
@@ -93,7 +97,7 @@ SELECT day, person, model, agent, count(*) AS replies, sum(input) AS input, sum(
   sum(cached) AS cached, sum(reasoning) AS reasoning, sum(cost) AS cost,
   count(*) FILTER (WHERE cost IS NULL) AS unpriced
 FROM (
-  SELECT coalesce(c."user", 'local') AS person, b.body ->> 'model' AS model,
+  SELECT coalesce(t.sender, c."user", 'local') AS person, b.body ->> 'model' AS model,
     (b.body ->> 'at')::double precision AS created,
     to_char(to_timestamp((b.body ->> 'at')::double precision) AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day,
     coalesce(o.body #>> '{options,agent}', o.body #>> '{options,settings,agent}') AS agent,
@@ -107,7 +111,10 @@ FROM (
     CROSS JOIN LATERAL (SELECT json_or_empty(f.body) AS body) b
     CROSS JOIN LATERAL (SELECT json_or_empty(body) AS body FROM facts WHERE turn = f.turn AND seq = 1) o
   WHERE position('"model_asked"' IN f.body) > 0 AND f.seq > 1 AND b.body ->> 'type' = 'model_asked'
-    AND c.updated >= :since AND c.deleted = 0 AND (:user IS NULL OR coalesce(c."user", 'local') = :user)
+    AND c.updated >= :since AND c.deleted = 0 AND (:user IS NULL OR coalesce(t.sender, c."user", 'local') = :user)
+      AND (:user IS NULL OR c.id IN (
+        SELECT id FROM conversations WHERE coalesce("user", 'local') = :user AND updated >= :since
+        UNION SELECT conversation FROM turns WHERE sender = :user))
     AND (:conversation IS NULL OR c.id = :conversation)) asked
 WHERE created >= :since
 GROUP BY day, person, model, agent ORDER BY day, person, model, agent;
@@ -117,24 +124,36 @@ GROUP BY day, person, model, agent ORDER BY day, person, model, agent;
 SELECT to_char(to_timestamp(created) AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day, person, model, agent, tool,
   count(*) AS calls, count(*) FILTER (WHERE state <> 'completed') AS failed
 FROM (
-  SELECT coalesce(c."user", 'local') AS person, b.body ->> 'model' AS model, k.tool, k.state,
+  SELECT coalesce(t.sender, c."user", 'local') AS person, b.body ->> 'model' AS model, k.tool, k.state,
     (b.body ->> 'created')::double precision AS created,
     coalesce(f.body #>> '{options,agent}', f.body #>> '{options,settings,agent}') AS agent
   FROM conversations c
     JOIN messages m ON m.conversation = c.id
     JOIN calls k ON k.message = m.id
     CROSS JOIN LATERAL (SELECT json_or_empty(m.body) AS body) b
+    LEFT JOIN turns t ON t.id = m.turn
     LEFT JOIN LATERAL (SELECT json_or_empty(body) AS body FROM facts WHERE turn = m.turn AND seq = 1) f ON true
-  WHERE c.updated >= :since AND c.deleted = 0 AND (:user IS NULL OR coalesce(c."user", 'local') = :user)
+  WHERE c.updated >= :since AND c.deleted = 0 AND (:user IS NULL OR coalesce(t.sender, c."user", 'local') = :user)
+      AND (:user IS NULL OR c.id IN (
+        SELECT id FROM conversations WHERE coalesce("user", 'local') = :user AND updated >= :since
+        UNION SELECT conversation FROM turns WHERE sender = :user))
       AND (:conversation IS NULL OR c.id = :conversation) AND (m.turn IS NULL OR f.body IS NOT NULL)) calls
 WHERE created >= :since
 GROUP BY day, person, model, agent, tool ORDER BY day, person, model, agent, tool;
 
 -- name: open_questions
 -- What waits for a person: the approval list.
-SELECT q.id, q.body FROM questions q JOIN conversations c ON c.id = q.conversation
+SELECT q.id, q.body, q.seq AS place FROM questions q JOIN conversations c ON c.id = q.conversation
 WHERE q.open = 1 AND (:conversation IS NULL OR q.conversation = :conversation)
   AND (:user IS NULL OR coalesce(c."user", 'local') = :user)
+  AND (:after IS NULL OR q.seq > (SELECT seq FROM questions WHERE id = :after))
+ORDER BY q.seq LIMIT :limit;
+
+-- name: shared_questions
+-- The same in conversations of others, for one who may answer there.
+SELECT q.id, q.body, q.seq AS place FROM members s
+  JOIN conversations c ON coalesce(c.root, c.id) = s.conversation || '' JOIN questions q ON q.conversation = c.id
+WHERE s."user" = :user AND s.role >= 2 AND c.deleted = 0 AND q.open = 1
   AND (:after IS NULL OR q.seq > (SELECT seq FROM questions WHERE id = :after))
 ORDER BY q.seq LIMIT :limit;
 
@@ -218,6 +237,21 @@ WHERE c.deleted = 0 AND coalesce(c."user", 'local') = :user AND t.id < :before A
   AND (:others IS NULL OR lower(t.text) LIKE ALL (ARRAY(SELECT json_array_elements_text(:others::text::json))))
 ORDER BY t.id DESC LIMIT :limit;
 
+-- name: search_shared_texts
+-- The same in conversations that are shared with a user.
+SELECT t.id, t.text, m.id AS message, m.conversation, c.title
+FROM members s JOIN conversations c ON coalesce(c.root, c.id) = s.conversation || ''
+  CROSS JOIN LATERAL (SELECT seq, id, conversation FROM messages WHERE conversation = c.id OFFSET 0) m
+  CROSS JOIN LATERAL (SELECT id, text FROM texts WHERE message = m.seq OFFSET 0) t
+WHERE s."user" = :user AND c.deleted = 0 AND lower(t.text) LIKE :part
+  AND (:others IS NULL OR lower(t.text) LIKE ALL (ARRAY(SELECT json_array_elements_text(:others::text::json))))
+ORDER BY t.id DESC;
+
+-- name: shared_titles
+SELECT c.id, c.title FROM members s JOIN conversations c ON coalesce(c.root, c.id) = s.conversation || ''
+WHERE s."user" = :user AND c.title IS NOT NULL AND c.deleted = 0 AND lower(c.title) LIKE :part
+ORDER BY c.updated DESC, c.id LIMIT :limit;
+
 -- name: search_titles
 SELECT id, title FROM conversations
 WHERE title IS NOT NULL AND deleted = 0 AND (:user IS NULL OR coalesce("user", 'local') = :user)
@@ -293,3 +327,15 @@ SELECT extract(epoch FROM applied)::double precision AS at FROM schema_version O
 -- name: hold_account
 -- Whoever else adds files of this account waits until the transaction is over.
 SELECT pg_advisory_xact_lock(hashtextextended(:account, 0));
+
+-- name: shared_among
+SELECT DISTINCT c.id FROM conversations c JOIN members s ON s.conversation = coalesce(c.root, c.id)
+WHERE c.deleted = 0 AND c.id IN (SELECT json_array_elements_text(:ids::text::json));
+
+-- name: presence
+-- Who was there since then, and may still be.
+SELECT p.conversation, p."user", p.typing FROM presence p JOIN conversations c ON c.id = p.conversation
+WHERE p.seen > :since AND c.deleted = 0 AND p.conversation IN (SELECT json_array_elements_text(:ids::text::json))
+  AND (coalesce(c."user", 'local') = p."user" OR EXISTS (
+    SELECT 1 FROM members s WHERE s.conversation = coalesce(c.root, c.id) AND s."user" = p."user"))
+ORDER BY p.conversation, p."user";

@@ -53,7 +53,7 @@ SELECT conversation, count(*) AS count, sum(seq) AS places, sum(size) AS size FR
 GROUP BY conversation;
 
 -- name: live_turns_named
-SELECT id, conversation, message, state, live, steerable, epoch, owner, created FROM turns WHERE id IN (SELECT value FROM json_each(:ids)) AND live = 1;
+SELECT id, conversation, message, state, live, steerable, epoch, owner, created, sender FROM turns WHERE id IN (SELECT value FROM json_each(:ids)) AND live = 1;
 
 -- name: list_changes
 SELECT seq, conversation, owner FROM list_changes WHERE seq > :after ORDER BY seq;
@@ -62,7 +62,7 @@ SELECT seq, conversation, owner FROM list_changes WHERE seq > :after ORDER BY se
 SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'list_changes'), 0) AS seq;
 
 -- name: live_turns_among
-SELECT id, conversation, message, state, live, steerable, epoch, owner, created FROM turns
+SELECT id, conversation, message, state, live, steerable, epoch, owner, created, sender FROM turns
 WHERE live = 1 AND conversation IN (SELECT value FROM json_each(:ids)) ORDER BY created;
 
 -- name: busy_conversations
@@ -88,10 +88,13 @@ FROM (
     coalesce(json_extract(body, '$.usage.images'), 0) + coalesce(json_extract(body, '$.usage.seconds'), 0)
       + coalesce(json_extract(body, '$.usage.characters'), 0) AS units
   FROM (
-    SELECT coalesce(c."user", 'local') AS person, CASE WHEN json_valid(m.body) THEN m.body ELSE '{}' END AS body,
+    SELECT coalesce(t.sender, c."user", 'local') AS person, CASE WHEN json_valid(m.body) THEN m.body ELSE '{}' END AS body,
       CASE WHEN json_valid(f.body) THEN f.body ELSE '{}' END AS first
-    FROM conversations c CROSS JOIN messages m ON m.conversation = c.id LEFT JOIN facts f ON f.turn = m.turn AND f.seq = 1
-    WHERE c.updated >= :since AND c.deleted = 0 AND (:user IS NULL OR coalesce(c."user", 'local') = :user)
+    FROM conversations c CROSS JOIN messages m ON m.conversation = c.id LEFT JOIN turns t ON t.id = m.turn LEFT JOIN facts f ON f.turn = m.turn AND f.seq = 1
+    WHERE c.updated >= :since AND c.deleted = 0 AND (:user IS NULL OR coalesce(t.sender, c."user", 'local') = :user)
+      AND (:user IS NULL OR c.id IN (
+        SELECT id FROM conversations WHERE coalesce("user", 'local') = :user AND updated >= :since
+        UNION SELECT conversation FROM turns WHERE sender = :user))
       AND (:conversation IS NULL OR c.id = :conversation) AND (m.turn IS NULL OR f.turn IS NOT NULL)))
 WHERE used IS NOT NULL AND created >= :since
 GROUP BY day, person, model, agent ORDER BY day, person, model, agent;
@@ -108,12 +111,15 @@ FROM (
     json_extract(body, '$.usage.cached') AS cached, json_extract(body, '$.usage.reasoning') AS reasoning,
     json_extract(body, '$.usage.cost') AS cost
   FROM (
-    SELECT coalesce(c."user", 'local') AS person, CASE WHEN json_valid(f.body) THEN f.body ELSE '{}' END AS body,
+    SELECT coalesce(t.sender, c."user", 'local') AS person, CASE WHEN json_valid(f.body) THEN f.body ELSE '{}' END AS body,
       CASE WHEN json_valid(o.body) THEN o.body ELSE '{}' END AS first
     FROM facts f JOIN turns t ON t.id = f.turn JOIN conversations c ON c.id = t.conversation
       JOIN facts o ON o.turn = f.turn AND o.seq = 1
     WHERE instr(f.body, '"model_asked"') > 0 AND f.seq > 1
-      AND c.updated >= :since AND c.deleted = 0 AND (:user IS NULL OR coalesce(c."user", 'local') = :user)
+      AND c.updated >= :since AND c.deleted = 0 AND (:user IS NULL OR coalesce(t.sender, c."user", 'local') = :user)
+      AND (:user IS NULL OR c.id IN (
+        SELECT id FROM conversations WHERE coalesce("user", 'local') = :user AND updated >= :since
+        UNION SELECT conversation FROM turns WHERE sender = :user))
       AND (:conversation IS NULL OR c.id = :conversation))
   WHERE json_extract(body, '$.type') = 'model_asked')
 WHERE created >= :since
@@ -126,21 +132,32 @@ FROM (
   SELECT person, tool, state, date(created, 'unixepoch') AS day, created, model,
     coalesce(json_extract(first, '$.options.agent'), json_extract(first, '$.options.settings.agent')) AS agent
   FROM (
-    SELECT coalesce(c."user", 'local') AS person, k.tool, k.state,
+    SELECT coalesce(t.sender, c."user", 'local') AS person, k.tool, k.state,
       CASE WHEN json_valid(m.body) THEN json_extract(m.body, '$.created') END AS created,
       CASE WHEN json_valid(m.body) THEN json_extract(m.body, '$.model') END AS model,
       CASE WHEN json_valid(f.body) THEN f.body ELSE '{}' END AS first
     FROM conversations c CROSS JOIN messages m ON m.conversation = c.id CROSS JOIN calls k ON k.message = m.id
-      LEFT JOIN facts f ON f.turn = m.turn AND f.seq = 1
-    WHERE c.updated >= :since AND c.deleted = 0 AND (:user IS NULL OR coalesce(c."user", 'local') = :user)
+      LEFT JOIN turns t ON t.id = m.turn LEFT JOIN facts f ON f.turn = m.turn AND f.seq = 1
+    WHERE c.updated >= :since AND c.deleted = 0 AND (:user IS NULL OR coalesce(t.sender, c."user", 'local') = :user)
+      AND (:user IS NULL OR c.id IN (
+        SELECT id FROM conversations WHERE coalesce("user", 'local') = :user AND updated >= :since
+        UNION SELECT conversation FROM turns WHERE sender = :user))
       AND (:conversation IS NULL OR c.id = :conversation) AND (m.turn IS NULL OR f.turn IS NOT NULL)))
 WHERE created >= :since
 GROUP BY day, person, model, agent, tool ORDER BY day, person, model, agent, tool;
 
 -- name: open_questions
 -- What waits for a person: the approval list.
-SELECT q.id, q.body FROM questions q JOIN conversations c ON c.id = q.conversation
+SELECT q.id, q.body, q.rowid AS place FROM questions q JOIN conversations c ON c.id = q.conversation
 WHERE q.open = 1 AND (:conversation IS NULL OR q.conversation = :conversation) AND (:user IS NULL OR coalesce(c."user", 'local') = :user)
+  AND (:after IS NULL OR q.rowid > (SELECT rowid FROM questions WHERE id = :after))
+ORDER BY q.rowid LIMIT :limit;
+
+-- name: shared_questions
+-- The same in conversations of others, for one who may answer there.
+SELECT q.id, q.body, q.rowid AS place FROM members s
+  CROSS JOIN conversations c ON coalesce(c.root, c.id) = s.conversation || '' CROSS JOIN questions q ON q.conversation = c.id
+WHERE s."user" = :user AND s.role >= 2 AND c.deleted = 0 AND q.open = 1
   AND (:after IS NULL OR q.rowid > (SELECT rowid FROM questions WHERE id = :after))
 ORDER BY q.rowid LIMIT :limit;
 
@@ -153,3 +170,15 @@ SELECT * FROM questions WHERE conversation = :id ORDER BY rowid;
 -- name: hold_account
 -- Nobody else writes as long as a transaction lasts.
 SELECT :account;
+
+-- name: shared_among
+SELECT DISTINCT c.id FROM conversations c JOIN members s ON s.conversation = coalesce(c.root, c.id)
+WHERE c.deleted = 0 AND c.id IN (SELECT value FROM json_each(:ids));
+
+-- name: presence
+-- Who was there since then, and may still be.
+SELECT p.conversation, p."user", p.typing FROM presence p JOIN conversations c ON c.id = p.conversation
+WHERE p.seen > :since AND c.deleted = 0 AND p.conversation IN (SELECT value FROM json_each(:ids))
+  AND (coalesce(c."user", 'local') = p."user" OR EXISTS (
+    SELECT 1 FROM members s WHERE s.conversation = coalesce(c.root, c.id) AND s."user" = p."user"))
+ORDER BY p.conversation, p."user";

@@ -48,7 +48,7 @@ INSERT INTO text_index (text_index, rank) VALUES ('merge', :pages);
 
 -- name: search_index
 -- Texts that have these trigrams, the newest first.
-SELECT t.text, m.id AS message, m.conversation, c.title
+SELECT t.id, t.text, m.id AS message, m.conversation, c.title
 FROM (SELECT rowid FROM text_index WHERE text_index MATCH :query ORDER BY rowid DESC) i
   CROSS JOIN texts t ON t.id = i.rowid
   CROSS JOIN messages m ON m.seq = t.message
@@ -59,7 +59,7 @@ ORDER BY i.rowid DESC;
 -- name: scan_texts
 -- Texts after one, the newest first: those not yet in the index, or all where every word is too short for it.
 -- `part` is in lower case, and must be in them; it may be empty.
-SELECT t.text, m.id AS message, m.conversation, c.title
+SELECT t.id, t.text, m.id AS message, m.conversation, c.title
 FROM texts t CROSS JOIN messages m ON m.seq = t.message CROSS JOIN conversations c ON c.id = m.conversation
 WHERE t.id > max(:after, (SELECT max(id) FROM texts) - :scanned) AND instr(lower(t.text), :part)
   AND c.deleted = 0 AND (:user IS NULL OR coalesce(c."user", 'local') = :user)
@@ -73,10 +73,22 @@ SELECT count(*) AS count FROM (
 
 -- name: scan_own_texts
 -- All texts of one person, the newest first.
-SELECT t.text, m.id AS message, m.conversation, c.title
+SELECT t.id, t.text, m.id AS message, m.conversation, c.title
 FROM conversations c CROSS JOIN messages m ON m.conversation = c.id CROSS JOIN texts t ON t.message = m.seq
 WHERE c.deleted = 0 AND coalesce(c."user", 'local') = :user AND instr(lower(t.text), :part)
 ORDER BY t.id DESC;
+
+-- name: scan_shared_texts
+-- All texts of conversations that are shared with a user, the newest first.
+SELECT t.id, t.text, m.id AS message, m.conversation, c.title
+FROM members s CROSS JOIN conversations c ON coalesce(c.root, c.id) = s.conversation || ''
+  CROSS JOIN messages m ON m.conversation = c.id CROSS JOIN texts t ON t.message = m.seq
+WHERE s.user = :user AND c.deleted = 0 AND instr(lower(t.text), :part)
+ORDER BY t.id DESC;
+
+-- name: shared_titles
+SELECT c.id, c.title FROM members s CROSS JOIN conversations c ON coalesce(c.root, c.id) = s.conversation || ''
+WHERE s.user = :user AND c.title IS NOT NULL AND c.deleted = 0 ORDER BY c.updated DESC, c.id;
 
 -- name: titles
 SELECT id, title FROM conversations
