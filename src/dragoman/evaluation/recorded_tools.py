@@ -324,5 +324,8 @@ class RunBlobs:
 def _content_of(plugin: Plugin) -> JsonValue:
     """A plugin's name, and its parameters as far as they are plain values: another limit, another answer."""
     plain = (str, int, float, NoneType)
-    known = {name: one for name, one in vars(plugin).items() if name[0] != "_" and isinstance(one, plain)}
+    named = vars(plugin).items()
+    known: dict[str, JsonValue] = {
+        name: one for name, one in named if name[0] != "_" and isinstance(one, plain)
+    }
     return [plugin.name, known]
