@@ -621,7 +621,6 @@ ENGLISH: dict[str, str] = {
     "setup.embedded": "this server is part of another program, and is set up there",
     "setup.not_yours": "only the admin can set this server up",
     "setup.one_model": "this server has one model, which the program it is part of gave it",
-    "audit.not_yours": "The audit log is for the admin.",
     "share.answer": "You may not answer here: ask the owner of the conversation for the role 'answers'.",
     "share.busy": "Too many live streams of links are open. Try again in a moment.",
     "share.expires": "An invitation or link is valid for 1 second to {most} days, not {seconds!r} seconds.",
@@ -637,6 +636,7 @@ ENGLISH: dict[str, str] = {
     "share.too_many": "A conversation has at most {most} members, invitations and links.",
     "share.too_often": "Too many wrong links. Wait before you try again.",
     "share.upto": "Message {message} is not on the branch that the conversation shows.",
+    "audit.not_yours": "The audit log is for the admin.",
     "sign_in.first": "sign in first: open the link that the server printed, or send a key",
     "sign_in.no_link": "You signed in at a provider: sign in there in the other browser, too. "
     "Links are for users with a key.",

@@ -39,6 +39,8 @@ RIGHTS: dict[str, Right] = {
     "GET /api/conversations/{id}/members": READ,
     "PUT /api/conversations/{id}/members/{user}": OWN,
     "DELETE /api/conversations/{id}/members/{user}": OWN,
+    "GET /api/conversations/{id}/presence": READ,
+    "POST /api/conversations/{id}/typing": TAKE_PART,
     "POST /api/conversations/{id}/transfer": OWN,
     "GET /api/conversations/{id}/shares": OWN,
     "POST /api/conversations/{id}/invitations": OWN,
@@ -105,6 +107,10 @@ OTHERS = {
     f"{method} {path}"
     for line in """
     GET POST /api/conversations
+    GET /api/audit
+    GET /oidc/login
+    GET /oidc/callback
+    POST /oidc/logout
     POST /api/import
     GET /api/events
     GET /api/questions
@@ -540,6 +546,31 @@ async def test_an_invitation_is_used_once(tmp_path: Path) -> None:
             assert answer.status == 404
         assert (await eve.ask("POST", "/api/invitations/accept", {"token": "more"})).status == 429
         assert await scene.status("eve", "GET /api/conversations/{id}") == 404
+
+
+async def test_members_see_who_is_there_and_who_types(tmp_path: Path) -> None:
+    """V3: until they are removed; in a conversation that nobody shares, nobody is told."""
+    async with shared(tmp_path) as scene:
+        site, bob, path = scene.site, scene.person("bob"), f"/api/conversations/{scene.id}"
+
+        async def seen(events: AsyncIterator[Any], users: list[tuple[str, bool]]) -> None:
+            async for event in events:
+                told = event.data.get("users", ()) if event.type == "presence" else ()
+                if told and [(one["user"], one["typing"]) for one in told] == users:
+                    return
+
+        async with site.events(f"{path}/events") as events:
+            assert (await site.get(f"{path}/presence"))["users"] == []
+            await scene.share("bob", "takes_part")
+            async with bob.events(f"{path}/events") as theirs:
+                await seen(theirs, [("bob", False), ("local", False)])
+                await bob.ask("POST", f"{path}/typing", {})
+                await seen(events, [("bob", True), ("local", False)])
+                await bob.ask("POST", f"{path}/typing", {"on": False})
+                await seen(events, [("bob", False), ("local", False)])
+            await scene.share("ada", "reads")
+            await site.ask("DELETE", f"{path}/members/bob")
+            await seen(events, [("local", False)])
 
 
 async def read_link(site: Site, token: str) -> tuple[int, bytes]:

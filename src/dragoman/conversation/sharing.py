@@ -53,6 +53,15 @@ class Member:
     added: float = 0.0
 
 
+@dataclass(slots=True, frozen=True)
+class Present:
+    """A user who has a conversation open. `typing` is when they typed last."""
+
+    conversation: str
+    user: str
+    typing: float = 0.0
+
+
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Share:
     """An invitation, which makes one user a member, or a link that anyone can read with.

@@ -102,6 +102,10 @@ class MemberRole(Body):
     role: Role
 
 
+class Typing(Body):
+    on: bool = True
+
+
 class NewOwner(Body):
     user: Annotated[str, Field(min_length=1, max_length=200)]
 

@@ -22,7 +22,7 @@ from dragoman.messages.questions import Question
 from dragoman.sentences import sentence
 from dragoman.server.connections import Peer, connection_of, session_in, still_in
 from dragoman.server.feeds import Feed, FeedReader, Pace, cursor, parse_cursor
-from dragoman.server.shapes import ConversationSummary, QueueView, TreeView
+from dragoman.server.shapes import ConversationSummary, PresenceView, QueueView, TreeView
 from dragoman.turn.api.turn_handle import TurnHandle
 
 ALIVE = 15.0  # seconds of silence after which a comment says that we are still here
@@ -64,6 +64,13 @@ class QueueChanged(QueueView):
 
 
 @dataclass(slots=True, kw_only=True)
+class PresenceChanged(PresenceView):
+    """Who has a shared conversation open, or is typing, is not what it was."""
+
+    type: Literal["presence"] = "presence"
+
+
+@dataclass(slots=True, kw_only=True)
 class ListReset:
     """Changes of the list were missed: it is to be read again."""
 
@@ -95,6 +102,7 @@ LiveEvent = TypeAliasType(
     | QueueChanged
     | ConversationChanged
     | ConversationDeleted
+    | PresenceChanged
     | ListReset,
 )
 
@@ -260,6 +268,16 @@ class OpenStreams:
             if stream.session == session:
                 stream.end()
 
+    @property
+    def readers(self) -> set[Reader]:
+        return {stream.reader for stream in self._streams if stream.reader is not None}
+
+    def end_reader(self, reader: Reader) -> None:
+        """The reader lost the right to read that conversation."""
+        for stream in list(self._streams):
+            if stream.reader == reader:
+                stream.end()
+
     async def recheck(self) -> None:
         """Somebody lost a right. The streams that this is about end."""
         verdicts: dict[str, bool] = {}  # by sign-in: many streams have the same
@@ -271,16 +289,6 @@ class OpenStreams:
             if stream.session is not None:
                 verdicts[stream.session] = verdict
             if not verdict:
-                stream.end()
-
-    @property
-    def readers(self) -> set[Reader]:
-        return {stream.reader for stream in self._streams if stream.reader is not None}
-
-    def end_reader(self, reader: Reader) -> None:
-        """The reader lost the right to read that conversation."""
-        for stream in list(self._streams):
-            if stream.reader == reader:
                 stream.end()
 
     def close(self) -> None:

@@ -19,6 +19,7 @@ from dragoman.messages.questions import Question
 from dragoman.runtime import Runtime
 from dragoman.server.event_stream import LIST_RESET, OpenStreams, Reader, Subject
 from dragoman.server.feeds import ConversationFeed, Feed, Pace, is_named
+from dragoman.server.presence import EVERY, Presence
 from dragoman.server.snapshots import (
     QUEUE,
     QUEUED,
@@ -186,6 +187,7 @@ class Publisher:
         self._conversations: dict[str, ConversationFeed] = {}
         self._opening = asyncio.Lock()
         self._lists = Lists(runtime, self._hear)
+        self.presence = Presence(runtime.store, self.streams, runtime.services.clock, self._publish_presence)
         self._revisions: dict[str, int] = {}
         self._queue_marks: dict[str, str | None] = {}
         self._moved: set[str] = set()  # where a turn ended here since others were last looked at
@@ -299,6 +301,7 @@ class Publisher:
         if not self._watches:
             self._watches = True
             self._background.repeat("the watch for other processes", self._watch, every=_PAUSE)
+            self._background.repeat("presence", self.presence.look, every=EVERY)
 
     # ── what is published ─────────────────────────────────────────────────────────────────────────
 
@@ -331,6 +334,10 @@ class Publisher:
         self._queues.add(conversation)
         self._changed_queues.add(conversation)
         self._publish_queues_soon()
+
+    def _publish_presence(self, conversation: str, data: str) -> None:
+        if (feed := self._conversations.get(conversation)) is not None:
+            publish_typed(feed, "presence", data)
 
     def _publish_queues_soon(self) -> None:
         if self._publishing_queues is None or self._publishing_queues.done():

@@ -109,6 +109,20 @@ class MemberList:
 
 
 @dataclass(slots=True)
+class PresentUser:
+    user: str
+    typing: bool = False
+
+
+@dataclass(slots=True)
+class PresenceView:
+    """Who has the conversation open now: its owner and members, never readers of a link."""
+
+    conversation: str
+    users: list[PresentUser]
+
+
+@dataclass(slots=True)
 class ShareView:
     """An invitation or a link. `upto` is the last message that a link shows."""
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
-from dragoman.conversation.sharing import Member, Right, Role, Share, SharedState
+from dragoman.conversation.sharing import Member, Present, Right, Role, Share, SharedState
 
 
 class SharingStore(Protocol):
@@ -44,5 +45,16 @@ class SharingStore(Protocol):
         """Make this user a member, once: → the conversation. None if it is not valid, or used. A user who may
         do as much there already uses nothing up."""
 
+    async def shared_among(self, conversations: Sequence[str]) -> set[str]:
+        """Those of these that have members."""
 
-__all__ = ["Member", "Right", "Role", "Share", "SharedState", "SharingStore"]
+    async def note_presence(
+        self, conversation: str, user: str, seen: float, typing: float | None = None
+    ) -> None:
+        """A user has it open, and typed then; 0: no longer; None: as before. Nothing if it is not shared."""
+
+    async def presence(self, conversations: Sequence[str], since: float) -> list[Present]:
+        """Who has one of these open since then, by name, of those who may read it."""
+
+
+__all__ = ["Member", "Present", "Right", "Role", "Share", "SharedState", "SharingStore"]

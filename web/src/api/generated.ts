@@ -1088,7 +1088,7 @@ export interface components {
         };
         LiveEvent: ((components["schemas"]["TurnStart"] | components["schemas"]["TurnState"] | components["schemas"]["TurnEnd"] | components["schemas"]["StepStart"] | components["schemas"]["StepRetry"] | components["schemas"]["StepModel"] | components["schemas"]["StepEnd"] | components["schemas"]["Notice"] | components["schemas"]["ErrorRaised"] | components["schemas"]["ReasoningStart"] | components["schemas"]["ReasoningDelta"] | components["schemas"]["ReasoningEnd"] | components["schemas"]["TextStart"] | components["schemas"]["TextDelta"] | components["schemas"]["TextEnd"] | components["schemas"]["TextCited"] | components["schemas"]["ItemAdded"] | components["schemas"]["FileAdded"] | components["schemas"]["FilePartial"] | components["schemas"]["CallInputStart"] | components["schemas"]["CallInputDelta"] | components["schemas"]["CallInputEnd"] | components["schemas"]["ProviderData"] | components["schemas"]["MessageEnd"] | components["schemas"]["MessageAdded"] | components["schemas"]["QuestionAsked"] | components["schemas"]["CallAnswered"] | components["schemas"]["InnerCallMade"] | components["schemas"]["CallStart"] | components["schemas"]["CallProgress"] | components["schemas"]["CallEnd"]) & {
             turn: string;
-        }) | components["schemas"]["TreeView"] | components["schemas"]["QueueChanged"] | components["schemas"]["ConversationChanged"] | components["schemas"]["ConversationDeleted"] | components["schemas"]["ListReset"];
+        }) | components["schemas"]["TreeView"] | components["schemas"]["QueueChanged"] | components["schemas"]["ConversationChanged"] | components["schemas"]["ConversationDeleted"] | components["schemas"]["PresenceChanged"] | components["schemas"]["ListReset"];
         /** @description A call that a turn made, with its result as the model read it. */
         MadeCall: {
             tool: string;
@@ -1524,6 +1524,26 @@ export interface components {
             call: string;
             tool: string;
             patterns: string[];
+        };
+        /** @description Who has a shared conversation open, or is typing, is not what it was. */
+        PresenceChanged: {
+            conversation: string;
+            users: components["schemas"]["PresentUser"][];
+            /**
+             * @default presence
+             * @constant
+             */
+            type: "presence";
+        };
+        /** @description Who has the conversation open now: its owner and members, never readers of a link. */
+        PresenceView: {
+            conversation: string;
+            users: components["schemas"]["PresentUser"][];
+        };
+        PresentUser: {
+            user: string;
+            /** @default false */
+            typing: boolean;
         };
         /** @description Dollars for a million tokens. */
         Price: {
@@ -2679,6 +2699,10 @@ export interface components {
             by: string | null;
             cancelled_by: string | null;
         };
+        Typing: {
+            /** @default true */
+            on?: boolean;
+        };
         /** @description The fields of `DefaultChatTransport`, and what an application may add with its `body` option. */
         UIChatBody: {
             id: string;
@@ -2943,6 +2967,9 @@ export type Origin = components['schemas']['Origin'];
 export type Page = components['schemas']['Page'];
 export type PartialCall = components['schemas']['PartialCall'];
 export type PastCall = components['schemas']['PastCall'];
+export type PresenceChanged = components['schemas']['PresenceChanged'];
+export type PresenceView = components['schemas']['PresenceView'];
+export type PresentUser = components['schemas']['PresentUser'];
 export type Price = components['schemas']['Price'];
 export type Problem = components['schemas']['Problem'];
 export type Prompt = components['schemas']['Prompt'];
@@ -3031,6 +3058,7 @@ export type TurnInfo = components['schemas']['TurnInfo'];
 export type TurnStart = components['schemas']['TurnStart'];
 export type TurnState = components['schemas']['TurnState'];
 export type TurnTrace = components['schemas']['TurnTrace'];
+export type Typing = components['schemas']['Typing'];
 export type UiChatBody = components['schemas']['UIChatBody'];
 export type UiMessage = components['schemas']['UIMessage'];
 export type UiPart = components['schemas']['UIPart'];

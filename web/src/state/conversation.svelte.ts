@@ -162,6 +162,7 @@ export class ConversationView {
         break;
       case "conversation.deleted":
       case "list.reset":
+      case "presence":
         break;
       default:
         this.takeTurn(event);

@@ -40,6 +40,7 @@ async def set_member(
     if not await context.knows(user):
         raise BadRequest(sentence("share.nobody", user=user))
     made = await context.runtime.sharing.add(id, user, body.role, by=context.person)
+    await context.audit("member.set", id, user=user, role=body.role)
     await context.publisher.shared(id, user)
     return shapes.MemberView(made.user, made.role, made.added_by, made.added)
 
@@ -50,8 +51,23 @@ async def remove_member(context: TheContext, id: str, user: UserName) -> None:
     await context.check(id, Right.READ if user == context.person else Right.OWN)
     try:
         await context.runtime.sharing.remove(id, user, by=context.person)
+        await context.audit("member.removed", id, user=user)
     finally:
         await context.publisher.removed(id, user)
+
+
+@router.get("/conversations/{id}/presence")
+async def presence(context: TheContext, id: str) -> shapes.PresenceView:
+    """Who has it open now. Changes come as `presence` in its stream."""
+    await context.check(id, Right.READ)
+    return shapes.PresenceView(id, (await context.publisher.presence.of([id]))[id])
+
+
+@router.post("/conversations/{id}/typing", status_code=204)
+async def typing(context: TheContext, id: str, body: bodies.Typing) -> None:
+    """You type, or no longer. Say it again every few seconds: after six you do not type any more."""
+    await context.check(id, Right.TAKE_PART)
+    await context.publisher.presence.typing(id, context.person, on=body.on)
 
 
 @router.post("/conversations/{id}/transfer")
@@ -59,6 +75,7 @@ async def transfer(context: TheContext, id: str, body: bodies.NewOwner) -> shape
     """Make a member the owner. You stay, as a member who takes part."""
     await context.check(id, Right.OWN)
     await context.runtime.sharing.transfer(id, body.user)
+    await context.audit("conversation.transferred", id, user=body.user)
     await context.publisher.shared(id, body.user)
     await context.publisher.shared(id, context.person)
     return await _line(context, id)
@@ -76,6 +93,7 @@ async def invite(context: TheContext, id: str, body: bodies.NewInvitation) -> sh
     """A token that makes the first user who accepts it a member."""
     await context.check(id, Right.OWN)
     made = await context.runtime.sharing.invite(id, body.role, by=context.person, seconds=body.seconds)
+    await context.audit("share.made", made.share.id, conversation=id, kind="invitation", role=body.role)
     return shapes.NewShareView(shapes.ShareView.of(made.share), made.token)
 
 
@@ -86,6 +104,7 @@ async def link(context: TheContext, id: str, body: bodies.NewLink) -> shapes.New
     made = await context.runtime.sharing.link(
         id, by=context.person, seconds=body.seconds, upto=body.upto, frozen=body.frozen, omits=body.omits
     )
+    await context.audit("share.made", made.share.id, conversation=id, kind="link")
     return shapes.NewShareView(shapes.ShareView.of(made.share), made.token)
 
 
@@ -94,6 +113,7 @@ async def revoke_share(context: TheContext, id: str, share: str) -> None:
     """An invitation or a link is worth nothing from now on."""
     await context.check(id, Right.OWN)
     await context.runtime.sharing.revoke(id, share)
+    await context.audit("share.revoked", share, conversation=id)
 
 
 @router.post("/invitations/accept")
@@ -108,6 +128,7 @@ async def accept(context: TheContext, body: bodies.Token) -> shapes.Conversation
     if id is None:
         raise NotFound("invitation", "…")
     attempt.was_right()
+    await context.audit("invitation.accepted", id)
     await context.publisher.shared(id, context.person)
     return await _line(context, id)
 

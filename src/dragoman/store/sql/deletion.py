@@ -26,6 +26,7 @@ _STEP = 0.008  # seconds after which a step lets others write
 _ROWS = 20  # removed between two looks at the clock
 _UNUSED = 3600.0  # seconds in which a message that mentions a blob may still be on its way
 _UPLOADED = 24 * 3600.0  # the same for a blob that nothing has mentioned yet
+_ABSENT = 3600.0  # seconds after which it is forgotten who had a conversation open
 _EXPIRED = 24 * 3600.0  # seconds that an expired rule stays: another server's clock may be behind
 _OUT_OF_REACH = (
     90 * 24 * 3600.0
@@ -105,6 +106,8 @@ class SqlDeletion(SqlPeople):
             await self._run("forget_expired_grants", now=now - _EXPIRED)
         if await self._all("old_shares", now=now):
             await self._run("forget_shares", now=now)
+        if await self._all("old_presence", before=now - _ABSENT):
+            await self._run("forget_presence", before=now - _ABSENT)
         out_of_reach = {"now": now, "before": now - _OUT_OF_REACH}
         if await self._all("lost_provider_files", **out_of_reach):
             await self._run("drop_provider_files", **out_of_reach)

@@ -151,6 +151,7 @@ class SqlPeople(SqlDatabase):
             for statement in ("remove_memberships", "remove_shares"):
                 db.execute(self._sql[statement], {"id": name})
             db.execute(self._sql["note_removed"], {"id": name})
+            db.execute(self._sql["remove_memberships"], {"id": name})
             self._change_access(db)
 
         await self._write(write)

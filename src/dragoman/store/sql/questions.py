@@ -153,7 +153,7 @@ class SqlQuestions(SqlSignals, SqlSharing):
 
         def read(db: SqlConnection) -> list[Grant]:
             held = db.execute(self._narrowed("grants", key), key).fetchall()
-            denied = db.execute(self._sql["removed_user"], key).fetchall()  # last: nothing goes past it
+            denied = db.execute(self._sql["removed_sender"], key).fetchall()  # last: nothing goes past it
             return [*self._readable(grant_of, held), *(_denial(row) for row in denied)]
 
         return await self._read(read)

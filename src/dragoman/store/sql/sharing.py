@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
-from dragoman.conversation.sharing import OMITTED, ROLES, Member, Right, Role, Share, SharedState
+from dragoman.conversation.sharing import OMITTED, ROLES, Member, Present, Right, Role, Share, SharedState
 from dragoman.conversation.tree import LOCAL
 from dragoman.errors import BadRequest, NotFound, Unreadable
 from dragoman.sentences import sentence
@@ -105,6 +106,18 @@ class SqlSharing(SqlDatabase):
             return share.conversation
 
         return await self._write(write)
+
+    async def shared_among(self, conversations: Sequence[str]) -> set[str]:
+        return {row["id"] for row in await self._all("shared_among", ids=json.dumps(list(conversations)))}
+
+    async def note_presence(
+        self, conversation: str, user: str, seen: float, typing: float | None = None
+    ) -> None:
+        await self._run("note_presence", conversation=conversation, user=user, seen=seen, typing=typing)
+
+    async def presence(self, conversations: Sequence[str], since: float) -> list[Present]:
+        rows = await self._all("presence", ids=json.dumps(list(conversations)), since=since)
+        return [Present(row["conversation"], row["user"], row["typing"]) for row in rows]
 
     # ── inside a write ────────────────────────────────────────────────────────────────────────────
 

@@ -270,8 +270,8 @@ async def _bring(context: Context, body: RunAgentInput, projection: AgentRun, tu
     """Answers to interrupts, results of calls, and what is said beside them. What is settled already, is."""
     for entry in body.resume:
         asked = await context.question(entry.interrupt, Right.ANSWER)
+        given = _answer(asked, entry)
         with suppress(AlreadyAnswered, TurnEnded):
-            given = _answer(asked, entry)
             await context.runtime.answer(asked.id, given, by=context.person)
             await context.audit_answer(asked, given)
         projection.reader.was_brought(asked.id)

@@ -82,13 +82,13 @@ ORDER BY p.name;
 
 -- name: queued_turns_of_person
 SELECT q.turn FROM queue q JOIN conversations c ON c.id = q.conversation
-WHERE coalesce(c."user", 'local') = :id OR q.sender = :id ORDER BY q.seq DESC;
+WHERE coalesce(q.sender, c."user", 'local') = :id ORDER BY q.seq DESC;
 
 -- name: live_turns_of_person
-SELECT t.id AS turn, t.created AS began FROM conversations c JOIN turns t ON t.conversation = c.id
-WHERE coalesce(c."user", 'local') = :id AND t.live = 1
-UNION
-SELECT id, created FROM turns WHERE sender = :id AND live = 1 ORDER BY began;
+SELECT t.id AS turn, t.created FROM conversations c JOIN turns t ON t.conversation = c.id
+WHERE coalesce(c."user", 'local') = :id AND t.live = 1 AND t.sender IS NULL
+UNION ALL
+SELECT id, created FROM turns WHERE sender = :id AND live = 1 ORDER BY created;
 
 -- name: remove_person
 DELETE FROM people WHERE name = :id;

@@ -70,10 +70,10 @@ WHERE (:conversation IS NULL OR (
   AND (:user IS NULL OR coalesce("user", 'local') = :user)
 ORDER BY conversation IS NOT NULL, created, id;
 
--- name: removed_user
--- The owner of a conversation, or the user who sends there, if they were removed.
-SELECT c.id, r.name AS "user" FROM conversations c JOIN removed_people r ON r.name = c."user" OR r.name = :sender
-WHERE c.id = :conversation;
+-- name: removed_sender
+-- Whether the user whose rules apply, the sender or else the owner, was removed.
+SELECT id, coalesce(:sender, "user") AS "user" FROM conversations
+WHERE id = :conversation AND coalesce(:sender, "user") IN (SELECT name FROM removed_people);
 
 -- name: revoke_grant
 DELETE FROM grants WHERE id = :id;

@@ -71,3 +71,18 @@ SELECT id FROM shares WHERE expires < :now LIMIT 1;
 
 -- name: forget_shares
 DELETE FROM shares WHERE expires < :now;
+
+-- name: note_presence
+-- Only in conversations that are shared: in others nobody wants to know.
+INSERT INTO presence (conversation, "user", seen, typing)
+SELECT :conversation, :user, :seen, coalesce(CAST(:typing AS DOUBLE PRECISION), 0)
+WHERE EXISTS (SELECT 1 FROM conversations c JOIN members s ON s.conversation = coalesce(c.root, c.id)
+  WHERE c.id = :conversation AND c.deleted = 0)
+ON CONFLICT (conversation, "user") DO UPDATE
+SET seen = excluded.seen, typing = coalesce(CAST(:typing AS DOUBLE PRECISION), presence.typing);
+
+-- name: old_presence
+SELECT conversation FROM presence WHERE seen < :before LIMIT 1;
+
+-- name: forget_presence
+DELETE FROM presence WHERE seen < :before;

@@ -254,6 +254,15 @@ CREATE TABLE shares (
 );
 CREATE INDEX shares_of_conversation ON shares (conversation);
 
+-- Which user has a shared conversation open, and when they typed last. Nothing depends on it.
+CREATE TABLE presence (
+  conversation  TEXT NOT NULL REFERENCES conversations ON DELETE CASCADE,
+  user          TEXT NOT NULL,
+  seen          REAL NOT NULL,
+  typing        REAL NOT NULL,
+  PRIMARY KEY (conversation, user)
+) WITHOUT ROWID;
+
 -- Whose list of conversations is not what it was, and which line of it: other processes show it, too. Only the
 -- last thousand are kept; who has missed some reads the whole list again.
 CREATE TABLE list_changes (

@@ -37,6 +37,14 @@ CREATE TABLE shares (
 );
 CREATE INDEX shares_of_conversation ON shares (conversation);
 
+CREATE UNLOGGED TABLE presence (
+  conversation  TEXT NOT NULL REFERENCES conversations ON DELETE CASCADE,
+  "user"        TEXT NOT NULL,
+  seen          DOUBLE PRECISION NOT NULL,
+  typing        DOUBLE PRECISION NOT NULL,
+  PRIMARY KEY (conversation, "user")
+);
+
 CREATE OR REPLACE FUNCTION announce_line() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
   line TEXT;

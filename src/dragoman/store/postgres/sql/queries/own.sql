@@ -327,3 +327,15 @@ SELECT extract(epoch FROM applied)::double precision AS at FROM schema_version O
 -- name: hold_account
 -- Whoever else adds files of this account waits until the transaction is over.
 SELECT pg_advisory_xact_lock(hashtextextended(:account, 0));
+
+-- name: shared_among
+SELECT DISTINCT c.id FROM conversations c JOIN members s ON s.conversation = coalesce(c.root, c.id)
+WHERE c.deleted = 0 AND c.id IN (SELECT json_array_elements_text(:ids::text::json));
+
+-- name: presence
+-- Who was there since then, and may still be.
+SELECT p.conversation, p."user", p.typing FROM presence p JOIN conversations c ON c.id = p.conversation
+WHERE p.seen > :since AND c.deleted = 0 AND p.conversation IN (SELECT json_array_elements_text(:ids::text::json))
+  AND (coalesce(c."user", 'local') = p."user" OR EXISTS (
+    SELECT 1 FROM members s WHERE s.conversation = coalesce(c.root, c.id) AND s."user" = p."user"))
+ORDER BY p.conversation, p."user";

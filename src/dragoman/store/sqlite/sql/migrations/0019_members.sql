@@ -38,6 +38,14 @@ CREATE TABLE shares (
 );
 CREATE INDEX shares_of_conversation ON shares (conversation);
 
+CREATE TABLE presence (
+  conversation  TEXT NOT NULL REFERENCES conversations ON DELETE CASCADE,
+  user          TEXT NOT NULL,
+  seen          REAL NOT NULL,
+  typing        REAL NOT NULL,
+  PRIMARY KEY (conversation, user)
+) WITHOUT ROWID;
+
 DROP TRIGGER line_added;
 DROP TRIGGER line_changed;
 DROP TRIGGER turn_listed;

@@ -170,3 +170,15 @@ SELECT * FROM questions WHERE conversation = :id ORDER BY rowid;
 -- name: hold_account
 -- Nobody else writes as long as a transaction lasts.
 SELECT :account;
+
+-- name: shared_among
+SELECT DISTINCT c.id FROM conversations c JOIN members s ON s.conversation = coalesce(c.root, c.id)
+WHERE c.deleted = 0 AND c.id IN (SELECT value FROM json_each(:ids));
+
+-- name: presence
+-- Who was there since then, and may still be.
+SELECT p.conversation, p."user", p.typing FROM presence p JOIN conversations c ON c.id = p.conversation
+WHERE p.seen > :since AND c.deleted = 0 AND p.conversation IN (SELECT value FROM json_each(:ids))
+  AND (coalesce(c."user", 'local') = p."user" OR EXISTS (
+    SELECT 1 FROM members s WHERE s.conversation = coalesce(c.root, c.id) AND s."user" = p."user"))
+ORDER BY p.conversation, p."user";
