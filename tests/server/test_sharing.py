@@ -138,6 +138,7 @@ OTHERS = {
     POST /api/ai-sdk/v5/chat
     POST /api/ag-ui
     POST /api/ag-ui/{agent}
+    GET /api/login
     POST /api/login
     POST /api/links
     POST /api/logout
