@@ -726,7 +726,7 @@ async def test_a_wide_rule_of_a_member_is_for_the_members_own_messages(tmp_path:
 
         async def replies(person: Site) -> int:
             lines = (await person.get("/api/usage"))["models"]
-            return sum(int(line["replies"]) for line in lines)
+            return sum(int(line["messages"]) for line in lines)
 
         before = await replies(site)
         turn = await bob.say("wipe it", scene.id)
