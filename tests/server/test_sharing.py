@@ -524,6 +524,9 @@ async def test_private_texts_stay_with_the_owner(tmp_path: Path) -> None:
         own = await site.until(f"/api/conversations/{scene.id}/events", "snapshot")
         assert own[0].data["conversation"]["settings"] == settings
         assert made["owner"] == "bob"
+        await scene.share("bob", "reads")
+        fork = {"message": scene.names["message"], "own_folder": True}
+        assert (await bob.ask("POST", f"/api/conversations/{scene.id}/fork", fork)).status == 403
         assert (await site.ask("GET", f"/api/conversations/{made['id']}")).status == 404
 
 
