@@ -273,7 +273,7 @@ class OpenStreams:
         return {stream.reader for stream in self._streams if stream.reader is not None}
 
     def end_reader(self, reader: Reader) -> None:
-        """They may not read that conversation any more."""
+        """The reader lost the right to read that conversation."""
         for stream in list(self._streams):
             if stream.reader == reader:
                 stream.end()

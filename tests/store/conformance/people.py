@@ -34,7 +34,7 @@ class PeopleConformance(Suite):
         """U2"""
         async with self.opened(tmp_path) as store:
             await store.add_person("ada", "hash", 1.0)
-            with refused(BadRequest, "ada already"):
+            with refused(BadRequest, "'ada' exists already"):
                 await store.add_person("ada", "other", 2.0)
             assert await store.people() == [Person("ada", 1.0)]
             assert await store.person_with_key("hash") == "ada"
@@ -60,7 +60,7 @@ class PeopleConformance(Suite):
                     await store.add_person(name, "other", 2.0)
                 await store.add_person(name, f"{name}'s", 2.0, restore=True)
             assert not await store.is_removed("ada")
-            with refused(BadRequest, "ada already"):
+            with refused(BadRequest, "'ada' exists already"):
                 await store.add_person("ada", "again", 3.0, restore=True)
 
     async def test_a_removed_user_begins_no_turn_and_may_do_nothing(self, tmp_path: Path) -> None:
