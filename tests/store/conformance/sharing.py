@@ -201,6 +201,11 @@ class SharingConformance(Suite):
             assert (state.share.omits, state.share.kind) == (("files",), "link")
             with refused(NotFound):
                 await store.remove_share("conv_2", "share_2")
+            await store.add_share(replace(INVITED, id="share_4", hash="k", created_by="carol"))
+            assert await store.share("k", 1.0) is not None
+            await store.add_person("carol", "hash", 1.0)
+            await store.remove_person("carol")
+            assert await store.share("k", 1.0) is None  # V4
             await store.remove_share("conv_1", "share_2")
             assert await store.share("i", 1.0) is None
             await store.add_share(replace(INVITED, id="share_3", hash="j"))
