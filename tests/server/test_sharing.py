@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,8 +19,13 @@ from dragoman.conversation.sharing import Right
 from dragoman.server.app import _API, _BESIDE_THE_API
 from dragoman.server.auth import key_hash
 from dragoman.server.protocols.openai import chat, conversation_items, files, responses
+from dragoman.store.postgres import PostgresStore
+from dragoman.store.sqlite import SqliteStore
+from dragoman.store.store import Store
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE
+from tests.postgres import Server, schema_of
+from tests.runtimes import with_tables
 from tests.server.site import Site, served
 
 READ, ANSWER, TAKE_PART, OWN = Right.READ, Right.ANSWER, Right.TAKE_PART, Right.OWN
@@ -138,7 +143,7 @@ OTHERS = {
     POST /api/ai-sdk/v5/chat
     POST /api/ag-ui
     POST /api/ag-ui/{agent}
-    POST /api/login
+    GET POST /api/login
     POST /api/links
     POST /api/logout
     GET /api/shared/{token}
@@ -519,6 +524,9 @@ async def test_private_texts_stay_with_the_owner(tmp_path: Path) -> None:
         own = await site.until(f"/api/conversations/{scene.id}/events", "snapshot")
         assert own[0].data["conversation"]["settings"] == settings
         assert made["owner"] == "bob"
+        await scene.share("bob", "reads")
+        fork = {"message": scene.names["message"], "own_folder": True}
+        assert (await bob.ask("POST", f"/api/conversations/{scene.id}/fork", fork)).status == 403
         assert (await site.ask("GET", f"/api/conversations/{made['id']}")).status == 404
 
 
@@ -660,3 +668,72 @@ async def test_a_link_that_is_no_longer_valid_shows_nothing(tmp_path: Path, capl
         assert (await read_link(site, kept["token"]))[0] == 404
         assert [(await read_link(site, f"guess-{n}"))[0] for n in range(3)][-1] == 429
         assert kept["token"] not in caplog.text
+
+
+@pytest.fixture(params=["a file", "postgresql"])
+def opens(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[[], Store]:
+    """One store, for each process that uses it."""
+    if request.param == "a file":
+        return lambda: SqliteStore(with_tables(tmp_path / "chat.db"))
+    server: Server = request.getfixturevalue("postgres")
+    return lambda: PostgresStore(server.url(schema_of(tmp_path)), lease=PATIENCE)
+
+
+@pytest.mark.slow
+async def test_a_member_is_removed_at_every_server(tmp_path: Path, opens: Callable[[], Store]) -> None:
+    """V1 × N3: streams at another server end, those of others stay; the line goes from the list there."""
+    first_folder, second_folder = tmp_path / "one", tmp_path / "two"
+    for folder in (first_folder, second_folder):
+        folder.mkdir()
+    async with (
+        served(first_folder, [], store=opens()) as first,
+        served(second_folder, [], store=opens()) as second,
+        asyncio.timeout(PATIENCE),
+    ):
+        for name in ("ada", "bob"):
+            await first.runtime.store.add_person(name, key_hash(f"key of {name}"), 1.0)
+        id = await first.conversation()
+        for name in ("ada", "bob"):
+            await first.ask("PUT", f"/api/conversations/{id}/members/{name}", {"role": "reads"})
+        bob, ada = replace(second, key="key of bob"), replace(second, key="key of ada")
+        path = f"/api/conversations/{id}/events"
+        async with bob.events(path) as heard, bob.events("/api/events") as listed, ada.events(path) as others:
+            assert (await anext(heard)).type == (await anext(others)).type == "snapshot"
+            await first.ask("DELETE", f"/api/conversations/{id}/members/bob")
+            assert [event.type async for event in heard if event.type != "presence"] == []
+            async for event in listed:
+                if event.type == "conversation.deleted":
+                    break
+            await first.ask("PATCH", f"/api/conversations/{id}", {"title": "still here"})
+            link = await first.post(f"/api/conversations/{id}/links", {})
+            assert (await read_link(second, link["token"]))[0] == 200
+            waiting = asyncio.ensure_future(anext(others))
+            await asyncio.sleep(0.2)
+            assert not waiting.done() or waiting.result().type == "presence"
+            waiting.cancel()
+
+
+async def test_a_wide_rule_of_a_member_is_for_the_members_own_messages(tmp_path: Path) -> None:
+    """V2: so are usage, and what a fork of a member may do."""
+    more = [says("done"), calls("wipe", disk="b"), says("bob's"), calls("wipe", disk="c"), says("mine")]
+    async with shared(tmp_path, *more) as scene:
+        site, bob = scene.site, scene.person("bob")
+        await scene.share("bob", "takes_part")
+        await bob.post(
+            "/api/grants", {"permission": "wipe", "pattern": "*", "action": "allow", "scope": "always"}
+        )
+        question = await site.question()
+        assert question["id"] == scene.names["question"]  # the owner's call still waits
+        await site.post(f"/api/questions/{question['id']}/answer", {"verdict": "allow"})
+        await site.until(f"/api/turns/{scene.names['turn']}/events", "turn.end")
+
+        async def replies(person: Site) -> int:
+            lines = (await person.get("/api/usage"))["models"]
+            return sum(int(line["messages"]) for line in lines)
+
+        before = await replies(site)
+        turn = await bob.say("wipe it", scene.id)
+        await bob.until(f"/api/turns/{turn}/events", "turn.end")  # nobody is asked
+        assert (await replies(site), await replies(bob)) == (before, 2)
+        mine = await site.say("wipe it", scene.id)
+        assert (await site.question())["turn"] == mine

@@ -35,6 +35,7 @@ from dragoman.store.codecs import QUESTION
 from dragoman.store.store import ListChange, TurnRow
 from dragoman.turn.live.event_log import SET_ASIDE, owner_of
 from dragoman.turn.live.log import TurnLog
+from dragoman.turn.steps.subtasks import root_of
 
 FeedT = TypeVar("FeedT", bound=Feed)
 
@@ -311,13 +312,20 @@ class Publisher:
 
     async def removed(self, conversation: str, person: str) -> None:
         """It is not shared with them any more: their streams of it end, and its line goes."""
-        for id in await self._runtime.store.within(conversation):
+        for id in await self._shared_with(conversation):
             self.streams.end_reader(Reader(person, id))
             self._lists.changed(id, (person,))
 
+    async def _shared_with(self, conversation: str) -> list[str]:
+        """Those that are shared together: the one of people, and those that its calls opened."""
+        store = self._runtime.store
+        with suppress(Unreadable):  # others find out by themselves
+            conversation = await root_of(store, await store.conversation(conversation))
+        return await store.within(conversation)
+
     async def shared(self, conversation: str, person: str) -> None:
         """It is shared with them now, or their role is another."""
-        for id in await self._runtime.store.within(conversation):
+        for id in await self._shared_with(conversation):
             self._lists.changed(id, (person,))
 
     def deleted(self, conversation: str, readers: Iterable[str]) -> None:

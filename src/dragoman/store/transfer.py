@@ -251,13 +251,15 @@ def _decoded(blobs: JsonValue) -> list[bytes]:
 def markdown(info: Conversation, path: Sequence[Message], queued: Sequence[Message] = ()) -> str:
     """For reading: who wrote what, what was called with what result, and what waits to be answered."""
     lines = [f"# {info.title or 'Conversation'}", ""]
+    shared = len({message.by for message in path if message.by}) > 1
     goes_on = False
     for message, following in zip_longest(path, path[1:]):
         if message.role == "user" and message.author is not None:
             goes_on = True  # a plugin asked for more, and nobody said that
             continue
         if not goes_on:
-            lines += [f"## {'Person' if message.role == 'user' else message.model or 'Model'}", ""]
+            person = f"Person ({' '.join(message.by.split())})" if shared and message.by else "Person"
+            lines += [f"## {person if message.role == 'user' else message.model or 'Model'}", ""]
         goes_on = False
         for text in _paragraphs(message):
             lines += [text, *_open_fence(text), ""]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from datetime import datetime
 
+from pydantic import JsonValue
+
 from dragoman.cli.flags.conversations import ShareFlags
 from dragoman.cli.folder_trust import settings_for
 from dragoman.cli.lookup import find_conversation, open_store
@@ -15,6 +17,7 @@ from dragoman.conversation.sharing import OMITTED
 from dragoman.conversation.tree import LOCAL
 from dragoman.errors import BadRequest
 from dragoman.runtime import Runtime
+from dragoman.server.audit import audit
 from dragoman.turn.api.conversation_handle import ConversationHandle
 from dragoman.turn.api.sharing import NewShare
 
@@ -25,22 +28,34 @@ async def share(flags: ShareFlags) -> None:
     async with open_store(settings_for(flags)) as runtime:
         found = await find_conversation(runtime.store, flags.conversation)
         chat = await runtime.conversation(found.id)
+
+        async def note(action: str, object: str = found.id, **details: JsonValue) -> None:
+            await audit(runtime.store, action, person=LOCAL, address="", object=object, **details)
+
         if flags.user is not None:
             await _check_user(runtime, flags.user)
             await chat.share(flags.user, flags.role.value)
+            await note("member.set", user=flags.user, role=flags.role.value)
         if flags.remove is not None:
             await chat.unshare(flags.remove)
+            await note("member.removed", user=flags.remove)
         if flags.leave:
             await chat.unshare(LOCAL)
+            await note("member.removed", user=LOCAL)
         if flags.transfer is not None:
             await chat.transfer(flags.transfer)
+            await note("conversation.transferred", user=flags.transfer)
         if flags.revoke is not None:
             await chat.revoke_share(flags.revoke)
+            await note("share.revoked", flags.revoke, conversation=found.id)
         if flags.invite:
-            _print_token(await chat.invite(flags.role.value, seconds=seconds), "POST /api/invitations/accept")
+            made = await chat.invite(flags.role.value, seconds=seconds)
+            await note("share.made", made.share.id, conversation=found.id, kind="invitation")
+            _print_token(made, "POST /api/invitations/accept")
         if flags.link:
             omits = [one for one in OMITTED if one in (flags.omit or ())]
             made = await chat.link(upto=flags.upto, frozen=flags.frozen, omits=omits, seconds=seconds)
+            await note("share.made", made.share.id, conversation=found.id, kind="link")
             _print_token(made, "GET /api/shared/TOKEN")
         if flags.list_all or not (flags.invite or flags.link):
             await _list(chat, as_json=flags.json)

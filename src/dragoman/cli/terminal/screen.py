@@ -19,6 +19,7 @@ from rich.text import Text
 
 from dragoman.cli.terminal.cards import call_card, describe_file, folded_line, item_line, source_lines
 from dragoman.cli.terminal.text import format_json, one_line, plain
+from dragoman.conversation.tree import LOCAL
 from dragoman.messages import events as e
 from dragoman.messages.endings import ending_of
 from dragoman.messages.message import (
@@ -367,7 +368,8 @@ def _describe_progress(value: object) -> str:
 def print_messages(console: Console, messages: Sequence[Message], *, thoughts: bool = False) -> None:
     for message, following in zip_longest(messages, messages[1:]):
         if message.role == "user":
-            who = message.author or "you"
+            sent_by = message.by if message.by != LOCAL else None  # in a shared conversation: another user
+            who = message.author or sent_by or "you"
             console.print(Text(f"{one_line(who)}: ", "bold cyan"), end="")
             console.print(Text(plain(message.text).strip()))
             for file in message.files:

@@ -25,6 +25,7 @@ from dragoman.server.event_stream import EventStream, LiveEvent, Subject, follow
 from dragoman.server.snapshots import TreeSnapshot, right_in, summaries, summary, without_private
 from dragoman.store.store import Busy, Found
 from dragoman.turn.settings import known
+from dragoman.workspace.workspaces import OWN
 
 router = api_router("conversations")
 _MARKS = str.maketrans("«»", "\x02\x03")
@@ -108,8 +109,11 @@ async def delete_conversation(context: TheContext, id: str) -> None:
 
 @router.post("/conversations/{id}/fork", status_code=201)
 async def fork(context: TheContext, id: str, body: bodies.Fork) -> shapes.ConversationSummary:
-    """A new conversation of your own, with the path to this message."""
-    await context.conversation(id, Right.READ)
+    """A new conversation of your own, with the path to this message. With a copy of the folder, if you take
+    part: its files are more than what you read here."""
+    place = (await context.conversation(id, Right.READ)).settings.get("workspace")
+    if body.own_folder or (isinstance(place, str) and place.endswith(OWN)):
+        await context.check(id, Right.TAKE_PART)
     made = await context.runtime.fork(id, body.message, own_folder=body.own_folder, user=context.person)
     context.publisher.changed(made.id)
     return await _line(context, made.id)

@@ -50,9 +50,10 @@ SELECT s.* FROM conversations c JOIN shares s ON s.conversation = c.id
 WHERE c.id = :id AND c.deleted = 0 AND (s.expires IS NULL OR s.expires > :now) ORDER BY s.created, s.id;
 
 -- name: share
--- One that is valid now, with what there is where it leads.
+-- One that is valid now, with what there is where it leads. Those of a removed user are worth nothing.
 SELECT s.*, c.revision, c.leaf, c.title FROM shares s JOIN conversations c ON c.id = s.conversation
-WHERE s.hash = :hash AND c.deleted = 0 AND (s.expires IS NULL OR s.expires > :now);
+WHERE s.hash = :hash AND c.deleted = 0 AND (s.expires IS NULL OR s.expires > :now)
+  AND s.created_by NOT IN (SELECT name FROM removed_people);
 
 -- name: use_invitation
 -- Of two who use it at the same moment, one finds a row.
@@ -60,6 +61,11 @@ DELETE FROM shares WHERE id = :id AND kind = 'invitation';
 
 -- name: remove_share
 DELETE FROM shares WHERE id = :id AND conversation = :conversation;
+
+-- name: remove_shares
+-- Of a user who is removed: those that they made, and those of their conversations.
+DELETE FROM shares WHERE created_by = :id OR conversation IN (
+  SELECT id FROM conversations WHERE coalesce("user", 'local') = :id);
 
 -- name: old_shares
 SELECT id FROM shares WHERE expires < :now LIMIT 1;
