@@ -270,7 +270,7 @@ async def test_a_rule_is_tried_given_and_taken_back(person: Person) -> None:
 async def test_tools_are_found_with_what_the_rules_say_of_them(person: Person) -> None:
     """P11: and counted without those that are switched off for a conversation that has not begun."""
     await expect(person.by("open-tools")).to_contain_text(re.compile("[1-9]"))
-    count = int(await person.by("open-tools").inner_text())
+    count = int((await person.by("open-tools").inner_text()).split()[0])
     await person.by("open-tools").click()
     await person.by("tools-filter").fill("nap")
     await expect(person.by("ruled")).to_have_count(1)
@@ -280,7 +280,7 @@ async def test_tools_are_found_with_what_the_rules_say_of_them(person: Person) -
     await person.by("tools").get_by_role("checkbox").last.uncheck()
     await person.page.keyboard.press("Escape")
     await person.page.reload()
-    await expect(person.by("open-tools")).to_have_text(str(count - 1))
+    await expect(person.by("open-tools")).to_have_text(f"{count - 1} tools")
 
 
 @pytest.mark.long
@@ -294,7 +294,7 @@ async def test_an_export_is_named_after_its_conversation_and_a_wrong_file_is_tol
     assert (await download.value).suggested_filename == "hello.md"
     wrong: FilePayload = {"name": "a.json", "mimeType": "application/json", "buffer": b"Some words"}
     await person.by("import-file").set_input_files(files=wrong)
-    await expect(person.by("toast")).to_contain_text("no export of a conversation")
+    await expect(person.by("toast")).to_contain_text("is not an export of a conversation")
 
 
 @pytest.mark.long
