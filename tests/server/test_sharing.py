@@ -468,7 +468,8 @@ async def test_nobody_speaks_in_the_turn_of_another(tmp_path: Path) -> None:
         assert (await bob.ask("POST", f"/api/turns/{queued['turn']}/cancel", {})).status == 200
 
 
-async def test_what_a_removed_member_sent_ends(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["removed", "only reads"])
+async def test_what_a_removed_member_sent_ends(tmp_path: Path, how: str) -> None:
     """V1: what runs is cancelled, what is queued never begins."""
     async with shared(tmp_path, says("done"), calls("wipe", disk="b")) as scene:
         site, bob = scene.site, scene.person("bob")
@@ -478,7 +479,10 @@ async def test_what_a_removed_member_sent_ends(tmp_path: Path) -> None:
         turn = await bob.say("wipe it", scene.id)
         await bob.question()
         queued = await bob.say("and more", scene.id, queue=True)
-        await site.ask("DELETE", f"/api/conversations/{scene.id}/members/bob")
+        if how == "removed":
+            await site.ask("DELETE", f"/api/conversations/{scene.id}/members/bob")
+        else:
+            await scene.share("bob", "reads")
         await site.until(f"/api/turns/{turn}/events", "turn.end")
         assert await site.state(turn) == "cancelled"
         assert (await site.ask("GET", f"/api/turns/{queued}")).status == 404
