@@ -74,7 +74,7 @@ types-and-page:
 
 checks: types page-checks lint imports
 
-# The browser tests drive the system's Chromium, and the main way its Firefox. As root on Debian they are installed;
+# The browser tests drive the system's Chromium, and the main ways its Firefox. As root on Debian they are installed;
 # elsewhere these tests are skipped.
 browser:
 	@command -v chromium-headless-shell >/dev/null || if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; \
@@ -83,8 +83,8 @@ browser:
 	  || echo "there is no Chromium: the browser tests are skipped"
 	@command -v firefox-esr firefox >/dev/null || if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; \
 	  then echo "installing Firefox …"; (apt-get update && apt-get install --yes --no-install-recommends firefox-esr) >/dev/null \
-	    || echo "Firefox could not be installed: its test is skipped"; \
-	  else echo "there is no Firefox: its test is skipped"; fi
+	    || echo "Firefox could not be installed: its tests are skipped"; \
+	  else echo "there is no Firefox: its tests are skipped"; fi
 
 # The store in PostgreSQL is tested on a server that the tests start themselves, from the system's programs.
 postgres:

@@ -28,7 +28,8 @@ from rich.table import Table
 from dragoman import Runtime, ScriptedModel
 from dragoman.wire.scripted import says
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+_CHROMIUMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next(filter(None, map(shutil.which, _CHROMIUMS)), None)
 MESSAGES = 1000
 PROSE = Path(__file__).with_name("prose.md").read_text("utf-8")
 ANSWER = (PROSE * (200_000 // len(PROSE) + 1))[:200_000]

@@ -76,7 +76,7 @@ def _usage(letters: int) -> bytes:
 def _line(done: int, version: str) -> list[bytes]:
     """What the model says after so many results."""
     if done == 0:
-        return [chunk_of({"content": "I look at it first."}), *_call("read_file", path="parser.py")]
+        return [chunk_of({"content": "Let me read it first."}), *_call("read_file", path="parser.py")]
     if done == 1:
         old = MENDED.replace(" if line.strip()", "")
         return _call("edit_file", path="parser.py", edits=[{"old": old, "new": MENDED}], version=version)

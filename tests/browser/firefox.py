@@ -63,21 +63,42 @@ class FirefoxPage:
         await self.evaluate("document.fonts.ready.then(() => true)")
         await self.command("browsingContext.reload", context=self.context, wait="complete")
 
-    async def evaluate(self, expression: str) -> Any:
-        wanted = {"expression": expression, "target": {"context": self.context}, "awaitPromise": True}
+    async def evaluate(self, expression: str, context: str = "") -> Any:
+        return (await self._evaluated(expression, context or self.context)).get("value")
+
+    async def _evaluated(self, expression: str, context: str) -> Any:
+        wanted = {"expression": expression, "target": {"context": context}, "awaitPromise": True}
         answer = await self.command("script.evaluate", **wanted)
         assert answer["type"] == "success", answer
-        return answer["result"].get("value")
+        return answer["result"]
+
+    async def attach(self, testid: str, file: Path) -> None:
+        """As a person who chose this file."""
+        node = await self._evaluated(f"document.querySelector('[data-testid={testid}]')", self.context)
+        element = {"sharedId": node["sharedId"]}
+        await self.command("input.setFiles", context=self.context, element=element, files=[str(file)])
+
+    async def sees_inside(self, path: str, text: str) -> None:
+        """Soon, in a frame with this path."""
+        async with asyncio.timeout(PATIENCE):
+            while text not in await self._text_inside(path):  # noqa: ASYNC110 - nobody tells us
+                await asyncio.sleep(0.1)
+
+    async def _text_inside(self, path: str) -> str:
+        tree = await self.command("browsingContext.getTree", root=self.context)
+        frames = [one for one in tree["contexts"][0]["children"] or [] if one["url"].endswith(path)]
+        texts = [await self.evaluate("document.body?.innerText", frame["context"]) for frame in frames]
+        return "".join(text or "" for text in texts)
 
     async def sees(self, text: str) -> None:
         """Soon, anywhere in the page."""
-        await self._soon(f"document.body.textContent.includes({json.dumps(text)})")
+        await self.soon(f"document.body.textContent.includes({json.dumps(text)})")
 
     async def finds(self, selector: str) -> None:
         """Soon, anywhere in the page."""
-        await self._soon(f"document.querySelector({json.dumps(selector)}) !== null")
+        await self.soon(f"document.querySelector({json.dumps(selector)}) !== null")
 
-    async def _soon(self, expression: str) -> Any:
+    async def soon(self, expression: str) -> Any:
         """What it is when it is something."""
         async with asyncio.timeout(PATIENCE):
             while True:
@@ -87,7 +108,7 @@ class FirefoxPage:
 
     async def click(self, testid: str) -> None:
         """The last one of that name, when it is there."""
-        middle = await self._soon(_MIDDLE % json.dumps(f"[data-testid={testid}]:not([disabled])"))
+        middle = await self.soon(_MIDDLE % json.dumps(f"[data-testid={testid}]:not([disabled])"))
         move = {"type": "pointerMove", **json.loads(middle)}
         press = [{"type": "pointerDown", "button": 0}, {"type": "pointerUp", "button": 0}]
         await self._act("pointer", [move, *press])

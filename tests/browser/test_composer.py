@@ -275,3 +275,22 @@ async def test_a_slash_lists_prompts_with_variables_and_commands(person: Person)
     await person.by("composer-text").fill("/fork")
     await person.by("composer-text").press("Enter")
     await expect(person.by("title")).to_contain_text("copy", timeout=60_000)
+
+
+async def test_a_list_of_models_that_fails_is_told_once_and_asked_for_again(person: Person) -> None:
+    """U3: not shown as if there were none."""
+
+    async def fail(route: Route) -> None:
+        await route.fulfill(status=503, json={"detail": "too busy"})
+
+    await person.page.route("**/api/models*", fail)
+    await person.page.reload()
+    toast = person.by("toast")
+    await expect(toast).to_have_count(1)
+    await expect(toast).to_contain_text("The list of models could not be loaded: too busy")
+    await person.by("model").click()
+    await expect(person.by("models")).to_be_visible()
+    await expect(toast).to_have_count(1)
+    await person.page.unroute("**/api/models*")
+    await toast.get_by_role("button", name="Try again").click()
+    await expect(person.by("model-choice").filter(has_text="alpha")).to_be_visible()

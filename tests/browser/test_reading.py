@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import axe_playwright_python  # type: ignore[import-untyped]  # it is only where axe-core lies
 import pytest
@@ -170,60 +170,6 @@ async def test_it_fits_a_phone_and_speaks_chinese(browser: Browser, server: Serv
         await person.by("open-drawer").tap()
         await expect(person.by("conversation-list")).to_be_in_viewport()
         assert "对话" in await person.page.inner_text("body")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("colours", ["light", "dark"])
-async def test_nothing_serious_bars_the_way(browser: Browser, server: Server, colours: str) -> None:
-    """axe-core's rules, with a question open and a long answer."""
-    async with at_the_page(browser, server, color_scheme=colours) as person:
-        await person.say("markdown")
-        await expect(person.answer.locator("pre")).to_be_visible(timeout=60_000)
-        await person.say("note")
-        await expect(person.question).to_be_visible(timeout=60_000)
-        assert await faults(person) == []
-        await person.by("open-settings").first.click()
-        assert await faults(person) == []
-
-
-@pytest.mark.parametrize(
-    ("colours", "width"),
-    [
-        pytest.param("light", 1200, id="light"),
-        pytest.param("dark", 390, id="dark phone", marks=pytest.mark.long),
-    ],
-)
-async def test_nothing_serious_bars_the_way_in_any_view(
-    person: Person, colours: Literal["light", "dark"], width: int
-) -> None:
-    """U3: results, groups, tasks, the inbox, the models, the tools, the rules."""
-    await person.page.set_viewport_size({"width": width, "height": 800})
-    await person.page.emulate_media(color_scheme=colours)
-    assert await faults(person) == []
-    for play, words in (
-        ("people", "These are they."),
-        ("batch", "The batch is done."),
-        ("tasks", "Begun."),
-    ):
-        await person.say(play)
-        await person.sees(words)
-    for button in await person.page.locator("[data-call] > button, [data-calls] > button").all():
-        await button.click()
-    await expect(person.by("todo")).to_be_visible()
-    await person.say("mail")
-    await person.by("edit-arguments").click()
-    assert await faults(person) == []
-    for key, view in (("Alt+i", "inbox"), ("Control+k", "palette")):
-        await person.page.keyboard.press(key)
-        await expect(person.by(view)).to_be_visible()
-        assert await faults(person, view) == [], view
-        await person.page.keyboard.press("Escape")
-    for opener, view in (("model", "models"), ("open-tools", "tools")):
-        await person.by(opener).click()
-        await expect(person.by(view)).to_be_visible()
-        assert await faults(person, view) == [], view
-        await person.page.keyboard.press("Escape")
-    await person.by("reject").first.click()
 
 
 async def faults(person: Person, view: str = "") -> list[str]:

@@ -145,6 +145,7 @@ async def test_a_server_is_added_breaks_and_says_why(owner: Person, tmp_path: Pa
     program.write_text(f"import runpy\nrunpy.run_path({RAW!r}, run_name='__main__')\n")
     await open_setup(owner, "servers")
     await owner.by("open-new-server").click()
+    await expect(owner.by("server-name")).to_be_focused()
     await owner.by("server-name").fill("mine")
     await owner.by("server-command").fill(sys.executable)
     await owner.by("server-args").fill(f"{program}\nwell")

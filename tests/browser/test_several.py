@@ -37,6 +37,16 @@ async def test_any_name_of_a_provider_may_be_asked(person: Person) -> None:
     await expect(person.by("compared").nth(1)).to_contain_text("I am alpha.", timeout=60_000)
 
 
+async def test_one_is_compared_with_the_answer_that_is_there(person: Person) -> None:
+    """T10: which is not made again."""
+    await asked(person)
+    await choose(person, "alpha")
+    sides = person.by("compared")
+    await expect(sides).to_have_count(2)
+    await expect(sides.nth(0)).to_contain_text("How can I help?")
+    await expect(sides.nth(1)).to_contain_text("I am alpha.", timeout=60_000)
+
+
 async def test_each_makes_a_version_and_they_are_compared(person: Person) -> None:
     """T10: with what each called and used; one that fails keeps none from answering."""
     await asked(person)

@@ -275,7 +275,7 @@ async def test_the_shell_of_a_case_runs_in_the_cage(tmp_path: Path) -> None:
     assert not outside.exists()
 
 
-@pytest.mark.parametrize("kind", ["prompt", "tool", "model"])
+@pytest.mark.parametrize("kind", ["prompt", "tool", "model", "limit"])
 async def test_what_determines_an_answer_is_asked_again_if_it_changes(tmp_path: Path, kind: str) -> None:
     """Cached by content: the expectations are not part of it."""
     script = [calls("weather", city="Rome"), says("Sunny.")]
@@ -288,7 +288,9 @@ async def test_what_determines_an_answer_is_asked_again_if_it_changes(tmp_path: 
 
         name = changed.get("model", "one")
         model = ScriptedModel([*script], name=name)
-        like = Runtime(tmp_path / "chat.db", model=model, tools=[other], system=changed.get("prompt", ""))
+        limit = 5 if "limit" in changed else 10
+        options: dict[str, Any] = {"system": changed.get("prompt", ""), "max_rounds": limit}
+        like = Runtime(tmp_path / "chat.db", model=model, tools=[other], **options)
         await run([replace(case, expect=expect)], models={name: model}, like=like, folder=tmp_path / "runs")
         return len(model.requests)
 

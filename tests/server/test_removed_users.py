@@ -128,6 +128,33 @@ async def test_a_turn_of_a_removed_user_may_call_nothing_more(tmp_path: Path) ->
         assert [call.state for one in messages for call in one.calls] == [CallState.REJECTED]
 
 
+async def test_what_a_removed_member_sent_ends_and_the_owner_goes_on(tmp_path: Path) -> None:
+    """V1, V4: in a conversation that two share. The links into it end with the owner."""
+    script = [calls("pay", amount=1), calls("pay", amount=2), says("Paid.")]
+    async with served(tmp_path, script, tools=[pay], ask=["pay"]) as site:
+        people = {}
+        for name in ("ada", "bob"):
+            await site.runtime.store.add_person(name, key_hash(f"key of {name}"), 1.0)
+            people[name] = Site(site.url, site.runtime, site.auth, site.http, f"key of {name}")
+        ada, bob = people["ada"], people["bob"]
+        shared = await ada.conversation()
+        await ada.ask("PUT", f"/api/conversations/{shared}/members/bob", {"role": "takes_part"})
+        link = await ada.post(f"/api/conversations/{shared}/links")
+        turn = await bob.say("pay", shared)
+        assert await site.runtime.turn(turn).reached("waiting")
+        assert await site.runtime.remove_person("bob") == 1
+        while (await site.runtime.store.turn(turn)).live:  # noqa: ASYNC110 - its runner tells the store
+            await asyncio.sleep(0.01)
+        assert await ada.state(turn) == "cancelled"
+        again = await ada.say("pay", shared)
+        assert await site.runtime.turn(again).reached("waiting")
+        members = (await ada.get(f"/api/conversations/{shared}/members"))["items"]
+        assert [one["user"] for one in members] == ["ada"]
+        assert (await site.ask("GET", f"/api/shared/{link['token']}")).status == 200
+        await site.runtime.remove_person("ada")
+        assert (await site.ask("GET", f"/api/shared/{link['token']}")).status == 404
+
+
 async def test_a_body_that_arrives_late_does_nothing_for_a_removed_user(tmp_path: Path) -> None:
     """V4: who sent it was let in before."""
     async with served(tmp_path, [says("x")]) as site:

@@ -177,7 +177,7 @@ describe("a conversation", () => {
     shown(view);
     const live = { id: "turn_2", message: "q2", state: "preparing", live: true, started: 0, retrying: null, arriving: null };
     view.take({ ...TREE, messages: [...TREE.messages, message("q2", "a1", "user", "and?")], turns: [live] });
-    expect(view.notes.map(({ text }) => text).join()).toContain("written anew");
+    expect(view.notes.map(({ text }) => text).join()).toContain("writes it again");
   });
 });
 

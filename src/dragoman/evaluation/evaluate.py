@@ -496,8 +496,11 @@ def _write_files(folder: Path, files: Mapping[str, str]) -> None:
         file = (folder / name).resolve()
         if not file.is_relative_to(folder.resolve()):
             raise ConfigError(f"The file '{name}' of a case is outside its folder. Use a relative path.")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, "utf-8")
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, "utf-8")
+        except OSError as error:
+            raise ConfigError(f"The file '{name}' of a case cannot be written: {error.strerror}.") from error
 
 
 def _changed(case: Case, change: Callable[[str], str]) -> Case:

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import NoneType
 from typing import Any, Literal, NoReturn, TypeAlias
 
 from pydantic import JsonValue
@@ -143,7 +144,7 @@ class EvalSetup:
             "system": self.system,
             "project": workspace.prompt if workspace is not None else "",
             "options": dict(services.options) if services is not None else {},
-            "plugins": [plugin.name for plugin in services.plugins] if services is not None else [],
+            "plugins": [_content_of(plugin) for plugin in services.plugins] if services is not None else [],
             "rules": [str(rule) for rule in services.rules] if services is not None else [],
             "agents": [repr(agent) for agent in self.agents],
             "tools": tools,
@@ -318,3 +319,13 @@ class RunBlobs:
         if self.ended:
             raise NotFound("blob", blob)
         return self._store
+
+
+def _content_of(plugin: Plugin) -> JsonValue:
+    """A plugin's name, and its parameters as far as they are plain values: another limit, another answer."""
+    plain = (str, int, float, NoneType)
+    named = vars(plugin).items()
+    known: dict[str, JsonValue] = {
+        name: one for name, one in named if name[0] != "_" and isinstance(one, plain)
+    }
+    return [plugin.name, known]

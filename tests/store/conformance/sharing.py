@@ -49,6 +49,26 @@ class SharingConformance(Suite):
             with refused(NotFound, "conv_9"):
                 await store.right_of("conv_9", "bob")
 
+    async def test_a_user_who_is_removed_shares_nothing_any_more(self, tmp_path: Path) -> None:
+        """V1, V4: neither invitations and links that they made, nor those of what was theirs."""
+        async with self.opened(tmp_path) as store:
+            await store.add_conversation(scene.CONVERSATION)
+            await store.add_conversation(Conversation("conv_2", user="bob"))
+            for user in ("ada", "bob"):
+                await store.add_person(user, f"hash of {user}", 1.0, restore=True)
+            made = (
+                ("1", "conv_1", "ada"),
+                ("2", "conv_1", "eve"),
+                ("3", "conv_2", "ada"),
+                ("4", "conv_2", "bob"),
+            )
+            for id, conversation, user in made:
+                share = replace(INVITED, id=id, hash=id, conversation=conversation, created_by=user)
+                await store.add_share(share)
+            await store.remove_person("ada")
+            found = [one.id for id in ("conv_1", "conv_2") for one in await store.shares(id, 2.0)]
+            assert found == ["4"]
+
     async def test_what_is_shared_is_listed_found_and_asked_with_what_is_ones_own(
         self, tmp_path: Path
     ) -> None:

@@ -155,6 +155,7 @@ export const en = {
   forkFolderHint: "its writes stay in the copy",
   notAnExport: "This file is not an export of a conversation. An export is a JSON file.",
   chooseModel: "Choose a model",
+  modelsFailed: (why: string) => `The list of models could not be loaded: ${why}`,
   actions: { allow: "allowed", ask: "asks first", deny: "denied" },
   waitingQuestions: (count: number) => (count === 1 ? "One question waits for you" : `${count} questions wait for you`),
   examples: [

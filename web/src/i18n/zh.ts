@@ -151,6 +151,7 @@ export const zh: Words = {
   forkFolderHint: "它写入的内容不会写到这里",
   notAnExport: "此文件不是导出的对话：导出的是 JSON 文件。",
   chooseModel: "选择模型",
+  modelsFailed: (why) => `无法加载模型列表：${why}`,
   actions: { allow: "允许", ask: "先询问", deny: "拒绝" },
   waitingQuestions: (count) => `有 ${count} 个问题等待你回答`,
   examples: [

@@ -4,6 +4,8 @@ import * as api from "../api/calls";
 import type { ServerPromptView } from "../api/generated";
 import type { Agent, ConversationSettings, Group, Me, Model, Prompt, Provider, ToolInfo } from "../api/types";
 import { withoutModels } from "../composer/models";
+import { t } from "../i18n/words.svelte";
+import { tell } from "./toasts.svelte";
 
 class Catalog {
   me = $state.raw<Me | null>(null);
@@ -44,9 +46,11 @@ class Catalog {
       this.options = models.value.options;
       this.listed = this.listed.filter(({ name }) => this.providers.some((one) => one.ready && name.startsWith(`${one.name}/`)));
       for (const { name } of withoutModels(this.providers, models.value.items)) void this.loadListOf(name).catch(() => undefined); // asked again by who wants it
-    }
+    } else tell(t().modelsFailed(String((models.reason as Error).message)), "error", { label: t().retry, run: this.reload });
     if (prompts.status === "fulfilled") this.prompts = prompts.value;
   }
+
+  private readonly reload = (): void => void this.load().catch(() => undefined);
 
   /** Also models that lack something, and what tools are for. */
   async loadAll(): Promise<void> {

@@ -148,7 +148,8 @@ class SqlPeople(SqlDatabase):
         def write(db: SqlConnection) -> None:
             if not db.execute(self._sql["remove_person"], {"id": name}).rowcount:
                 raise NotFound("person", name)
-            db.execute(self._sql["remove_memberships"], {"id": name})
+            for statement in ("remove_memberships", "remove_shares"):
+                db.execute(self._sql[statement], {"id": name})
             db.execute(self._sql["note_removed"], {"id": name})
             db.execute(self._sql["remove_memberships"], {"id": name})
             self._change_access(db)

@@ -50,7 +50,7 @@ export const media = {
   andMore: (count: number) => `and ${count} more`,
   contextHint: "The last request, estimated by length, without changes by plugins.",
   answeredThis: "made this answer",
-  askSeveral: (count: number) => (count < 2 ? "Choose two or more" : `Ask ${count} models`),
+  askSeveral: (count: number) => (count > 1 ? `Ask ${count} models` : "Compare with this answer"),
   noPrice: "Price unknown",
   needsPicture: (model: string) => `${model} changes pictures: attach one.`,
   needsSound: (model: string) => `${model} writes down what is spoken: attach a recording.`,

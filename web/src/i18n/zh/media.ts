@@ -48,7 +48,7 @@ export const media: MediaWords = {
   andMore: (count) => `等 ${count} 项`,
   contextHint: "按长度估算最近一次请求；插件增减的内容不在其中。",
   answeredThis: "当前回答的模型",
-  askSeveral: (count) => (count < 2 ? "请选择两个或更多" : `询问 ${count} 个模型`),
+  askSeveral: (count) => (count > 1 ? `询问 ${count} 个模型` : "与当前回答比较"),
   noPrice: "价格未知",
   needsPicture: (model) => `${model} 用于修改图片：请附上一张。`,
   needsSound: (model) => `${model} 用于转写语音：请附上录音。`,

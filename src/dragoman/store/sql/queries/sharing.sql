@@ -62,6 +62,11 @@ DELETE FROM shares WHERE id = :id AND kind = 'invitation';
 -- name: remove_share
 DELETE FROM shares WHERE id = :id AND conversation = :conversation;
 
+-- name: remove_shares
+-- Of a user who is removed: those that they made, and those of their conversations.
+DELETE FROM shares WHERE created_by = :id OR conversation IN (
+  SELECT id FROM conversations WHERE coalesce("user", 'local') = :id);
+
 -- name: old_shares
 SELECT id FROM shares WHERE expires < :now LIMIT 1;
 
