@@ -741,3 +741,62 @@ async def test_a_wide_rule_of_a_member_is_for_the_members_own_messages(tmp_path:
         assert (await replies(site), await replies(bob)) == (before, 2)
         mine = await site.say("wipe it", scene.id)
         assert (await site.question())["turn"] == mine
+
+
+BY_BODY: dict[str, Callable[[str], tuple[str, dict[str, Any]]]] = {
+    "responses": lambda talk: ("/v1/responses", {"input": "hi", "conversation": talk}),
+    "completions": lambda talk: (
+        "/v1/chat/completions",
+        {
+            "model": "scripted",
+            "messages": [{"role": "user", "content": "hi"}],
+            "metadata": {"conversation": talk},
+        },
+    ),
+    "ai-sdk": lambda talk: (
+        "/api/ai-sdk/chat",
+        {
+            "id": talk,
+            "trigger": "submit-message",
+            "messages": [{"id": "m1", "role": "user", "parts": [{"type": "text", "text": "hi"}]}],
+        },
+    ),
+    "ag-ui": lambda talk: (
+        "/api/ag-ui",
+        {
+            "threadId": talk,
+            "runId": "r1",
+            "messages": [{"id": "m1", "role": "user", "content": "hi"}],
+            "state": None,
+            "tools": [],
+            "context": [],
+            "forwardedProps": None,
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("protocol", BY_BODY)
+async def test_a_client_of_another_protocol_has_the_rights_of_its_user(tmp_path: Path, protocol: str) -> None:
+    """V1, V2 × F1: where the body names the conversation."""
+    async with shared(tmp_path) as scene:
+        site, bob = scene.site, scene.person("bob")
+        await site.post(f"/api/questions/{scene.names['question']}/answer", {"verdict": "allow"})
+        await site.until(f"/api/turns/{scene.names['turn']}/events", "turn.end")
+
+        async def senders() -> list[str]:
+            tree = await site.get(f"/api/conversations/{scene.id}/tree")
+            return [one["by"] for one in tree["messages"] if one["role"] == "user"]
+
+        path, body = BY_BODY[protocol](scene.id)
+        if "/v1/" in path:
+            body["model"] = site.runtime.services.model(None).name
+        stranger = await bob.ask("POST", path, body)
+        assert stranger.status == (404 if "/v1/" in path else 200)  # there, it is a name of the client's own
+        assert await senders() == ["local"]
+        for role in ("reads", "answers"):
+            await scene.share("bob", role)
+            assert (await bob.ask("POST", path, body)).status == 403, role
+        await scene.share("bob", "takes_part")
+        assert (await bob.ask("POST", path, body)).status == 200
+        assert await senders() == ["local", "bob"]
