@@ -16,6 +16,7 @@ from fastapi.routing import APIRoute
 
 from dragoman import tool
 from dragoman.conversation.sharing import Right
+from dragoman.errors import ProviderError
 from dragoman.server.app import _API, _BESIDE_THE_API
 from dragoman.server.auth import key_hash
 from dragoman.server.protocols.openai import chat, conversation_items, files, responses
@@ -25,7 +26,7 @@ from dragoman.store.store import Store
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE
 from tests.postgres import Server, schema_of
-from tests.runtimes import with_tables
+from tests.runtimes import model_of, runtime_with, with_tables
 from tests.server.site import Site, served
 
 READ, ANSWER, TAKE_PART, OWN = Right.READ, Right.ANSWER, Right.TAKE_PART, Right.OWN
@@ -800,3 +801,27 @@ async def test_a_client_of_another_protocol_has_the_rights_of_its_user(tmp_path:
         await scene.share("bob", "takes_part")
         assert (await bob.ask("POST", path, body)).status == 200
         assert await senders() == ["local", "bob"]
+
+
+async def test_nothing_is_asked_of_a_model_for_who_was_removed(tmp_path: Path) -> None:
+    """V1 × S3: also where the process that removed them did not live to cancel their turn."""
+    script = [calls("wait_here"), says("never")]
+    held = asyncio.Event()
+
+    @tool
+    async def wait_here() -> str:
+        """Wait."""
+        await held.wait()
+        return "waited"
+
+    async with runtime_with(tmp_path / "other", script, tools=[wait_here]) as runtime:
+        chat = await runtime.conversation()
+        await chat.share("bob", "takes_part")
+        turn = await chat.send("hi", by="bob")
+        await turn.reached("tool_call")
+        await runtime.store.remove_member(chat.id, "bob")  # as if it ended here
+        held.set()
+        with suppress(ProviderError):
+            await turn.result()
+        assert (await turn.snapshot()).state == "error"
+        assert len(model_of(runtime).requests) == 1
