@@ -627,6 +627,7 @@ ENGLISH: dict[str, str] = {
     "share.nobody": "Unknown user {user!r}.",
     "share.omit": "A link cannot omit {part!r}. It can omit: {parts}.",
     "share.owner": "{user!r} owns the conversation: transfer it to another member first.",
+    "share.removed": "{user!r} no longer takes part in this conversation.",
     "share.right": (
         "Your role here is {role!r}, and this needs {needed!r}: ask the owner of the conversation."
     ),

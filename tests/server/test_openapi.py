@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator
 from starlette.routing import Route
 
 from dragoman import tool
+from dragoman.conversation.sharing import Member
 from dragoman.messages.events import Event
 from dragoman.server.app import routes
 from dragoman.server.shapes import SETTINGS
@@ -22,7 +23,14 @@ from tests.server.site import Received, description, served
 pytestmark = pytest.mark.slow
 
 # What no turn tells.
-_BESIDES = {"snapshot", "conversation.changed", "conversation.deleted", "list.reset", "queue.changed"}
+_BESIDES = {
+    "snapshot",
+    "conversation.changed",
+    "conversation.deleted",
+    "list.reset",
+    "queue.changed",
+    "presence",
+}
 
 
 async def test_nothing_that_is_sent_makes_the_server_fail(tmp_path: Path) -> None:
@@ -90,6 +98,9 @@ async def test_what_the_streams_tell_fits_the_description(tmp_path: Path) -> Non
             site.events(f"/api/conversations/{id}/events") as of_conversation,
         ):
             told = [await anext(of_conversation)]  # the snapshot is taken: what comes now is not in it
+            await site.runtime.store.set_member(id, Member("ada", "reads"))
+            await site.post(f"/api/conversations/{id}/typing")
+            told += await _up_to(of_conversation, "presence")
             turn = await site.say("go", id)
             asked = await site.question()
             later = await site.say("and then", id, queue=True)

@@ -16,6 +16,7 @@ from fastapi.routing import APIRoute
 
 from dragoman import tool
 from dragoman.conversation.sharing import Right
+from dragoman.errors import ProviderError
 from dragoman.server.app import _API, _BESIDE_THE_API
 from dragoman.server.auth import key_hash
 from dragoman.server.protocols.openai import chat, conversation_items, files, responses
@@ -25,7 +26,7 @@ from dragoman.store.store import Store
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE
 from tests.postgres import Server, schema_of
-from tests.runtimes import with_tables
+from tests.runtimes import model_of, runtime_with, with_tables
 from tests.server.site import Site, served
 
 READ, ANSWER, TAKE_PART, OWN = Right.READ, Right.ANSWER, Right.TAKE_PART, Right.OWN
@@ -468,7 +469,8 @@ async def test_nobody_speaks_in_the_turn_of_another(tmp_path: Path) -> None:
         assert (await bob.ask("POST", f"/api/turns/{queued['turn']}/cancel", {})).status == 200
 
 
-async def test_what_a_removed_member_sent_ends(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["removed", "only reads"])
+async def test_what_a_removed_member_sent_ends(tmp_path: Path, how: str) -> None:
     """V1: what runs is cancelled, what is queued never begins."""
     async with shared(tmp_path, says("done"), calls("wipe", disk="b")) as scene:
         site, bob = scene.site, scene.person("bob")
@@ -478,7 +480,10 @@ async def test_what_a_removed_member_sent_ends(tmp_path: Path) -> None:
         turn = await bob.say("wipe it", scene.id)
         await bob.question()
         queued = await bob.say("and more", scene.id, queue=True)
-        await site.ask("DELETE", f"/api/conversations/{scene.id}/members/bob")
+        if how == "removed":
+            await site.ask("DELETE", f"/api/conversations/{scene.id}/members/bob")
+        else:
+            await scene.share("bob", "reads")
         await site.until(f"/api/turns/{turn}/events", "turn.end")
         assert await site.state(turn) == "cancelled"
         assert (await site.ask("GET", f"/api/turns/{queued}")).status == 404
@@ -737,3 +742,86 @@ async def test_a_wide_rule_of_a_member_is_for_the_members_own_messages(tmp_path:
         assert (await replies(site), await replies(bob)) == (before, 2)
         mine = await site.say("wipe it", scene.id)
         assert (await site.question())["turn"] == mine
+
+
+BY_BODY: dict[str, Callable[[str], tuple[str, dict[str, Any]]]] = {
+    "responses": lambda talk: ("/v1/responses", {"input": "hi", "conversation": talk}),
+    "completions": lambda talk: (
+        "/v1/chat/completions",
+        {
+            "model": "scripted",
+            "messages": [{"role": "user", "content": "hi"}],
+            "metadata": {"conversation": talk},
+        },
+    ),
+    "ai-sdk": lambda talk: (
+        "/api/ai-sdk/chat",
+        {
+            "id": talk,
+            "trigger": "submit-message",
+            "messages": [{"id": "m1", "role": "user", "parts": [{"type": "text", "text": "hi"}]}],
+        },
+    ),
+    "ag-ui": lambda talk: (
+        "/api/ag-ui",
+        {
+            "threadId": talk,
+            "runId": "r1",
+            "messages": [{"id": "m1", "role": "user", "content": "hi"}],
+            "state": None,
+            "tools": [],
+            "context": [],
+            "forwardedProps": None,
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("protocol", BY_BODY)
+async def test_a_client_of_another_protocol_has_the_rights_of_its_user(tmp_path: Path, protocol: str) -> None:
+    """V1, V2 × F1: where the body names the conversation."""
+    async with shared(tmp_path) as scene:
+        site, bob = scene.site, scene.person("bob")
+        await site.post(f"/api/questions/{scene.names['question']}/answer", {"verdict": "allow"})
+        await site.until(f"/api/turns/{scene.names['turn']}/events", "turn.end")
+
+        async def senders() -> list[str]:
+            tree = await site.get(f"/api/conversations/{scene.id}/tree")
+            return [one["by"] for one in tree["messages"] if one["role"] == "user"]
+
+        path, body = BY_BODY[protocol](scene.id)
+        if "/v1/" in path:
+            body["model"] = site.runtime.services.model(None).name
+        stranger = await bob.ask("POST", path, body)
+        assert stranger.status == (404 if "/v1/" in path else 200)  # there, it is a name of the client's own
+        assert await senders() == ["local"]
+        for role in ("reads", "answers"):
+            await scene.share("bob", role)
+            assert (await bob.ask("POST", path, body)).status == 403, role
+        await scene.share("bob", "takes_part")
+        assert (await bob.ask("POST", path, body)).status == 200
+        assert await senders() == ["local", "bob"]
+
+
+async def test_nothing_is_asked_of_a_model_for_who_was_removed(tmp_path: Path) -> None:
+    """V1 × S3: also where the process that removed them did not live to cancel their turn."""
+    script = [calls("wait_here"), says("never")]
+    held = asyncio.Event()
+
+    @tool
+    async def wait_here() -> str:
+        """Wait."""
+        await held.wait()
+        return "waited"
+
+    async with runtime_with(tmp_path / "other", script, tools=[wait_here]) as runtime:
+        chat = await runtime.conversation()
+        await chat.share("bob", "takes_part")
+        turn = await chat.send("hi", by="bob")
+        await turn.reached("tool_call")
+        await runtime.store.remove_member(chat.id, "bob")  # as if it ended here
+        held.set()
+        with suppress(ProviderError):
+            await turn.result()
+        assert (await turn.snapshot()).state == "error"
+        assert len(model_of(runtime).requests) == 1

@@ -119,6 +119,13 @@ class Context:
         nobody learns that it exists. Forbidden where it is shared for less. It need not be readable."""
         return await self._check(conversation, right, "conversation", conversation)
 
+    async def may_read(self, conversation: str) -> bool:
+        """Whether they still may, in the middle of an answer."""
+        try:
+            return await self.check(conversation, Right.READ) >= Right.READ
+        except NotFound:
+            return False
+
     async def conversation(self, id: str, right: Right) -> Conversation:
         await self.check(id, right)
         return await self.runtime.store.conversation(id)

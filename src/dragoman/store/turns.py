@@ -108,7 +108,8 @@ class GrantStore(Protocol):
 
     async def grants(self, conversation: str | None = None, *, user: str | None = None) -> list[Grant]:
         """Those that hold in a conversation, with what is denied in the one whose call opened it, for what
-        this user sends there: the user's own, and what its owner denies. Else all of a user's, or all."""
+        this user sends there: the user's own, and what its owner denies; for one who takes part no longer,
+        a denial of everything. Else all of a user's, or all."""
 
     async def add_grant(self, grant: Grant) -> None:
         """One that a person gave without being asked."""

@@ -177,6 +177,12 @@ class SyncRuntime:
     def delete(self, conversation: str) -> None:
         self._loop.run(self.runtime.delete(conversation))
 
+    def members(self, team: str) -> set[str]:
+        return self._loop.run(self.runtime.members(team))
+
+    def remove_person(self, name: str) -> int:
+        return self._loop.run(self.runtime.remove_person(name))
+
     def export(self, conversation: str, *, private: bool = True) -> dict[str, JsonValue]:
         return self._loop.run(self.runtime.export(conversation, private=private))
 

@@ -17,14 +17,13 @@ from typing import Annotated
 from pydantic import Field, JsonValue
 
 from dragoman.background import in_thread
-from dragoman.conversation.sharing import Right
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import DragomanError, NotFound, ToolFailed, Unreadable
 from dragoman.messages.message import Arguments, CallState, Message, ToolCall
 from dragoman.messages.questions import Grant, Mode, Rule
 from dragoman.tools.authorize import Authority, Reason
 from dragoman.tools.cage.enter import cage_in
-from dragoman.tools.cage.policy import PERMISSIONS, Cage, settle_beyond
+from dragoman.tools.cage.policy import Cage, settle_beyond
 from dragoman.tools.tool import Tool, tool
 from dragoman.turn.agent import NOBODY_IN_PARTICULAR, Agent
 from dragoman.turn.facts import FACT, TurnOptions, TurnStarted, options_in
@@ -237,10 +236,6 @@ class Givers:
         self.nodes += other.nodes
 
 
-_REMOVED = "the sender no longer takes part in this conversation"
-_NOTHING = [Rule(permission, "*", "deny", _REMOVED) for permission in ("*", "loop", "format", *PERMISSIONS)]
-
-
 async def load_grants(
     services: Services, conversation: str, folder: str | None, sender: str | None = None
 ) -> list[Rule]:
@@ -248,8 +243,6 @@ async def load_grants(
     owner denies. Everything is denied to a user who was removed. Read from the store for each decision:
     another process may have denied something a moment ago (P13)."""
     grants = await services.store.grants(conversation, user=sender)
-    if sender is not None and await _is_removed(services, conversation, sender):
-        return _NOTHING
     now = services.clock() if grants else 0.0
     return [
         replace(grant.rule, origin=_origin(grant))
@@ -257,13 +250,6 @@ async def load_grants(
         if (grant.workspace in (None, folder) or grant.rule.action == "deny")
         and (grant.expires is None or grant.expires > now)
     ]
-
-
-async def _is_removed(services: Services, conversation: str, sender: str) -> bool:
-    try:
-        return await services.store.right_of(conversation, sender) < Right.TAKE_PART
-    except NotFound:  # deleted: the turn is about to hear of that
-        return True
 
 
 def _origin(grant: Grant) -> str:

@@ -155,6 +155,7 @@ class SharingConformance(Suite):
             for user, action in (("ada", "allow"), ("ada", "deny"), ("bob", "allow"), ("bob", "deny")):
                 rule = Rule("shell", "*", "allow" if action == "allow" else "deny")
                 await store.add_grant(Grant(f"{user} {action}", rule, user=user))
+            await store.set_member("conv_1", BOB)
             assert {one.id for one in await store.grants("conv_1")} == {"ada allow", "ada deny"}
             assert {one.id for one in await store.grants("conv_1", user="ada")} == {"ada allow", "ada deny"}
             assert {one.id for one in await store.grants("conv_1", user="bob")} == {
@@ -162,6 +163,8 @@ class SharingConformance(Suite):
                 "bob deny",
                 "ada deny",
             }
+            await store.set_member("conv_1", replace(BOB, role="answers"))
+            assert (await store.grants("conv_1", user="bob"))[-1].rule == Rule("*", "*", "deny")
 
     async def test_a_new_owner_owns_all_of_it_and_nothing_that_was_sent(self, tmp_path: Path) -> None:
         """V1, V2"""

@@ -10,8 +10,9 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from dragoman.conversation.sharing import Right
 from dragoman.dialects.reader import brought_in
-from dragoman.errors import ConfigError, NotFound
+from dragoman.errors import ConfigError, NotFound, ProviderError
 from dragoman.messages.events import Event, Notice
 from dragoman.messages.ids import new_id
 from dragoman.messages.message import ToolCall
@@ -197,6 +198,7 @@ async def look_for_tools(prepared: PreparedTurn) -> None:
 async def build_request(prepared: PreparedTurn) -> RequestReady:
     """The next request: history first, so that no placeholder of the answer is ever part of it."""
     log, hooks, view = prepared.log, prepared.hooks, prepared.view
+    await _check_sender(log)
     await take_in_steering(log, prepared.signals)
     await look_for_tools(prepared)
     if log.turn.step == 0:
@@ -250,6 +252,15 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
         attempt=turn.attempt + 1 if again else 1,
         reply=(turn.reply if again else None) or new_id("msg"),
     )
+
+
+async def _check_sender(log: TurnLog) -> None:
+    """Nothing is asked of a model in the name of a member who was removed, also where the process that
+    removed them did not live to cancel this turn."""
+    if log.sender == log.conversation.owner:
+        return
+    if await log.store.right_of(log.conversation.id, log.sender) < Right.TAKE_PART:
+        raise ProviderError(sentence("share.removed", user=log.sender), kind="limit")
 
 
 async def _pin_at_first_sight(prepared: PreparedTurn, tools: Iterable[Tool]) -> None:

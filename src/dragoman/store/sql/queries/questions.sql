@@ -71,9 +71,11 @@ WHERE (:conversation IS NULL OR (
 ORDER BY conversation IS NOT NULL, created, id;
 
 -- name: removed_sender
--- Whether the user whose rules apply, the sender or else the owner, was removed.
-SELECT id, coalesce(:sender, "user") AS "user" FROM conversations
-WHERE id = :conversation AND coalesce(:sender, "user") IN (SELECT name FROM removed_people);
+-- Whether the user whose rules apply, the sender or else the owner, was removed, or takes part here no longer.
+SELECT c.id, coalesce(:sender, c."user") AS "user" FROM conversations c
+WHERE c.id = :conversation AND (coalesce(:sender, c."user") IN (SELECT name FROM removed_people)
+  OR (:sender <> coalesce(c."user", 'local') AND NOT EXISTS (
+    SELECT 1 FROM members s WHERE s.conversation = coalesce(c.root, c.id) AND s."user" = :sender AND s.role >= 3)));
 
 -- name: revoke_grant
 DELETE FROM grants WHERE id = :id;
