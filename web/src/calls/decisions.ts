@@ -7,8 +7,9 @@ import type { Words } from "../i18n/en";
 const VERDICTS = ["allow", "reject", "stop", "release", "withhold", "reply"] as const;
 type Verdict = (typeof VERDICTS)[number];
 
-export function decisionsOf(call: CallTrace, words: Words): string[] {
-  const waits = (call.waits ?? []).map((wait) => inWords(wait, words)).filter((line) => line !== "");
+/** `me` is the name of the user who reads it. */
+export function decisionsOf(call: CallTrace, words: Words, me = "local"): string[] {
+  const waits = (call.waits ?? []).map((wait) => inWords(wait, words, me)).filter((line) => line !== "");
   const { because } = call;
   const byRule = because && because.kind !== "answer" ? [reason(because, words)] : [];
   return [...byRule, ...waits, ...(call.limit ? [words.skippedBy(words.server(saidIn(call, "limit")))] : [])];
@@ -21,10 +22,10 @@ function reason(because: NonNullable<CallTrace["because"]>, words: Words): strin
   return `${kind.charAt(0).toUpperCase()}${kind.slice(1)}: ${words.server(saidIn(because, "text"))}${origin}`;
 }
 
-function inWords(wait: Wait, words: Words): string {
+function inWords(wait: Wait, words: Words, me: string): string {
   const at = wait.answered ? moment(wait.answered, words.code) : "";
   if (!wait.verdict) return wait.answered ? `${words.unanswered} · ${at}` : "";
   const verdict = VERDICTS.includes(wait.verdict as Verdict) ? words.decidedVerdicts[wait.verdict as Verdict] : wait.verdict;
   const scope = wait.scope && wait.scope !== "once" ? ` · ${words.scopes[wait.scope as "hour"] ?? wait.scope}` : "";
-  return `${verdict} ${words.decidedBy(wait.by ?? "")}${scope} · ${at}`;
+  return `${verdict} ${words.decidedBy(wait.by === me ? "" : (wait.by ?? ""))}${scope} · ${at}`;
 }
