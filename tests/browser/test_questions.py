@@ -184,7 +184,7 @@ async def test_a_tools_question_is_answered_and_a_turn_that_came_to_a_limit_can_
     await expect(person.by("limit")).to_contain_text("1 round of tool calls", timeout=60_000)
     await expect(person.by("go-on")).to_have_text("1 more round")
     await person.by("go-on").click()
-    await person.sees("You said: Continue.")
+    await person.sees("You said: Go on.")
     await expect(person.by("limit")).to_have_count(0)
 
 

@@ -11,6 +11,7 @@ const { createElement } = await import("react");
 const { createRoot } = await import("react-dom/client");
 const { AssistantRuntimeProvider, useAssistantTool } = await import("@assistant-ui/react");
 const { AssistantChatTransport, useChatRuntime } = await import("@assistant-ui/react-ai-sdk");
+const { flushSync } = await import("react-dom");
 const { HttpAgent } = await import("@ag-ui/client");
 const { useAgUiRuntime } = await import("@assistant-ui/react-ag-ui");
 const ai = await import("ai");
@@ -148,6 +149,8 @@ switch (scene) {
   default:
     throw new Error(`there is no scene ${scene}`);
 }
-console.log(JSON.stringify({ messages: messages(), answer: parts(), ...seen }));
-root.unmount(); // its tools would run for the next page of this process
+const shown = JSON.stringify({ messages: messages(), answer: parts(), ...seen });
+flushSync(() => root.unmount()); // its tools would run for the next page of this process
+await new Promise((done) => setTimeout(done, 50)); // React takes them away a moment later
+console.log(shown);
 process.exit(0);
