@@ -304,6 +304,7 @@ class Runtime:
         known = {
             "loop",
             "hand_off",
+            PROGRAMS,
             FIND_PERMISSION,
             *PERMISSIONS,
             *(tool.permission for group in toolbox.groups for tool in group.tools),

@@ -17,6 +17,7 @@ from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.cage.policy import PERMISSIONS
 from dragoman.tools.deferred import FIND_PERMISSION
 from dragoman.tools.permissions import concerns, is_known_later, parse_rule
+from dragoman.tools.program import PERMISSION as PROGRAMS
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Group
 
@@ -72,6 +73,7 @@ def _permissions(runtime: Runtime) -> set[str]:
         "skills",
         "loop",
         "format",
+        PROGRAMS,
         FIND_PERMISSION,
         *PERMISSIONS,
     }
