@@ -102,8 +102,9 @@ const say = async (words) => {
 
 let root = open();
 switch (scene) {
-  case "chat":
   case "tool":
+    await until(() => runtime?.thread.getModelContext().tools?.where); // React adds it a moment after the page
+  case "chat":
     await say("Hello");
     await until(answered);
     break;

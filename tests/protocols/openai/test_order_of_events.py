@@ -5,6 +5,7 @@ The recordings are not part of the project: `DRAGOMAN_RECORDINGS` names the fold
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import AsyncGenerator, Iterable, Sequence
@@ -36,7 +37,9 @@ class Replay(ScriptedModel):
         self.events = events
 
     async def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
+        await asyncio.sleep(0.2)  # its reader listens by then: one that comes late gets whole texts
         for event in self.events:
+            await asyncio.sleep(0)
             yield (event,)
 
 
