@@ -175,7 +175,9 @@ def handoff_tool(
         writes="nothing",
     )
     async def hand_off(
-        agent: Annotated[str, Field(description="who continues", json_schema_extra={"enum": names})],
+        agent: Annotated[
+            str, Field(description="the agent that continues", json_schema_extra={"enum": names})
+        ],
         reason: Annotated[str, Field(description="what they have to know, in a sentence")] = "",
     ) -> str:
         if agent not in others:
