@@ -150,12 +150,12 @@ class ResponsesDecoder:
         self._refuses = self._refuses or any(content.get("refusal") for content in contents)
         if place not in self._seen:
             yield from self._prose.text(_text_of(contents))
+        whole = [note for content in contents for note in content.get("annotations") or ()]
+        if notes := whole or self._annotations.pop(place, []):
+            yield TextCited([*map(citation, notes)])  # before its text ends, as the vendor's own stream does
         self._prose.phase = item.get("phase")
         yield from self._prose.close()
         self._prose.phase = None
-        whole = [note for content in contents for note in content.get("annotations") or ()]
-        if notes := whole or self._annotations.pop(place, []):
-            yield TextCited([*map(citation, notes)])
 
     def _annotation(self, event: ResponsesEvent) -> Iterator[Event]:
         """A source, while the text comes: the message that is done lists all of them once more."""
