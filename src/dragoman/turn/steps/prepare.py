@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Set
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -12,7 +13,7 @@ from pydantic import JsonValue
 
 from dragoman.conversation.sharing import Right
 from dragoman.dialects.reader import brought_in
-from dragoman.errors import ConfigError, NotFound, ProviderError
+from dragoman.errors import ConfigError, NotFound
 from dragoman.messages.events import Event, Notice
 from dragoman.messages.ids import new_id
 from dragoman.messages.message import ToolCall
@@ -256,11 +257,13 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
 
 async def _check_sender(log: TurnLog) -> None:
     """Nothing is asked of a model in the name of a member who was removed, also where the process that
-    removed them did not live to cancel this turn."""
+    removed them did not live to cancel this turn. It is cancelled here then."""
     if log.sender == log.conversation.owner:
         return
     if await log.store.right_of(log.conversation.id, log.sender) < Right.TAKE_PART:
-        raise ProviderError(sentence("share.removed", user=log.sender), kind="limit")
+        if log.cancelled is None:
+            log.cancelled = sentence("share.removed", user=log.sender)
+        raise asyncio.CancelledError
 
 
 async def _pin_at_first_sight(prepared: PreparedTurn, tools: Iterable[Tool]) -> None:
