@@ -99,7 +99,7 @@ export const summary = (leaf: string | null): Summary => ({
   archived: false,
   tags: [],
   owner: "local",
-  role: "owns",
+  role: "owns", shared: false,
 });
 
 export const tree = (leaf: string | null, messages: Message[]): Tree => ({

@@ -93,6 +93,7 @@ class ConversationSummary:
     tags: list[str] = field(default_factory=list)
     owner: str = ""
     role: str | None = None  # of who reads it: reads, answers, takes_part or owns; None in a snapshot
+    shared: bool = False  # whether it has members
 
 
 @dataclass(slots=True)
@@ -240,6 +241,7 @@ class TurnInfo:
     error: TurnError | None = None
     trail_size: int = 0
     answer_slice: tuple[int, int] = (0, 0)
+    by: str = ""  # the user who sent its message
 
 
 @dataclass(slots=True)

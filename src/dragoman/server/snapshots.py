@@ -64,6 +64,7 @@ def summary(
     found: str | None = None,
     *,
     right: Right | None = None,
+    shared: bool = False,
 ) -> ConversationSummary:
     """Of a user who may do this much there. Private texts are the owner's."""
     settings = {**conversation.settings}
@@ -88,6 +89,7 @@ def summary(
         list(conversation.tags),
         conversation.owner,
         right.role if right is not None else None,
+        shared,
     )
 
 
@@ -104,10 +106,11 @@ async def summaries(
     runtime: Runtime, conversations: Sequence[Conversation], person: str
 ) -> list[ConversationSummary]:
     """As this user may see them. Who was removed a moment ago sees nothing."""
-    busy = await runtime.store.busy([one.id for one in conversations])
+    ids = [one.id for one in conversations]
+    busy, shared = await runtime.store.busy(ids), await runtime.store.shared_among(ids)
     rights = [await right_in(runtime, one, person) for one in conversations]
     return [
-        summary(one, busy.get(one.id, Busy()), right=right)
+        summary(one, busy.get(one.id, Busy()), right=right, shared=one.id in shared)
         for one, right in zip(conversations, rights, strict=True)
         if right is not Right.NONE
     ]
@@ -356,6 +359,7 @@ class Trees:
                 await self._hear(id, elsewhere)
                 stored = await self._stored(id)
                 info = await store.conversation(id)
+                shared = id in await store.shared_among([id])
                 rows = await store.live_turns(id)
                 turns = {
                     row.id: UnfinishedTurn(
@@ -392,7 +396,7 @@ class Trees:
         begun = {log.id for log in logs}
         queued = [one for one in queue.queued if one.id not in begun]
         around = _Around(
-            summary(info, Busy(bool(turns), len(questions))),
+            summary(info, Busy(bool(turns), len(questions)), shared=shared),
             list(turns.values()),
             list(questions.values()),
             queued,

@@ -567,6 +567,8 @@ export interface components {
             /** @default  */
             owner: string;
             role: string | null;
+            /** @default false */
+            shared: boolean;
             /**
              * @default conversation.changed
              * @constant
@@ -674,6 +676,8 @@ export interface components {
             /** @default  */
             owner: string;
             role: string | null;
+            /** @default false */
+            shared: boolean;
         };
         /**
          * @description Of so many calls that were looked at, so many are covered; `calls` are the newest of these, no two of
@@ -2235,6 +2239,8 @@ export interface components {
             title: string;
             messages: components["schemas"]["SharedMessage"][];
             omits: string[];
+            /** @default false */
+            frozen: boolean;
         };
         SharedMessage: {
             role: string;
@@ -2653,6 +2659,8 @@ export interface components {
                 number,
                 number
             ];
+            /** @default  */
+            by: string;
         };
         TurnStart: {
             turn: string;

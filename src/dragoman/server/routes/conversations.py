@@ -211,7 +211,8 @@ async def _search(context: Context, search: str, limit: int, before: str) -> sha
     shown = [hit.conversation for hit in found[:far]]
     start = shown.index(last) + 1 if last in shown else max(0, place - limit)
     hits = found[start : start + limit]
-    busy = await store.busy([hit.conversation for hit in hits])
+    ids = [hit.conversation for hit in hits]
+    busy, shared = await store.busy(ids), await store.shared_among(ids)
     lines = [
         summary(
             listed,
@@ -219,6 +220,7 @@ async def _search(context: Context, search: str, limit: int, before: str) -> sha
             hit.snippet.translate(_MARKS),
             hit.message,
             right=right,
+            shared=hit.conversation in shared,
         )
         for hit in hits
         if (listed := await _listed(context, hit)) is not None

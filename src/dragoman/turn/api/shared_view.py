@@ -60,6 +60,7 @@ class SharedConversation:
     title: str
     messages: list[SharedMessage]
     omits: list[str] = field(default_factory=list)
+    frozen: bool = False  # whatever changes, this is what the link shows
 
 
 SHARED: Codec[SharedConversation] = Codec(SharedConversation)
@@ -70,6 +71,8 @@ def shown_to_anyone(
     path: Sequence[Message],
     upto: str | None,
     omits: Collection[Omitted],
+    *,
+    frozen: bool = False,
 ) -> str:
     """As JSON. Of a message that `upto` names, which has gone since, nothing is shown."""
     if upto is not None:
@@ -82,6 +85,7 @@ def shown_to_anyone(
         view.text(conversation.title or ""),
         [view.message(message) for message in path if message.author is None],
         sorted(omits),
+        frozen,
     )
     return SHARED.dump(shown)
 

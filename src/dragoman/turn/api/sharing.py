@@ -96,7 +96,7 @@ class Sharing:
         if upto is not None and upto not in {message.id for message in path}:
             raise BadRequest(sentence("share.upto", message=upto))
         left_out = tuple(one for one in OMITTED if one in omits)
-        shown = shown_to_anyone(info, path, upto, left_out) if frozen else None
+        shown = shown_to_anyone(info, path, upto, left_out, frozen=True) if frozen else None
         return await self._new(
             conversation, "link", by, seconds, "reads", upto=upto, omits=left_out, frozen=shown
         )
