@@ -75,7 +75,7 @@ function packed(): Plugin {
 }
 
 /** Small, and needed by all that comes later as well: packed as one they are smaller than each alone. */
-const SHARED = /\/web\/src\/(?:base|api\/(?:calls|client)|calls\/(?:asking|kept|kinds|visible)|composer\/drafts|i18n\/format|parts\/(?:focus|idle|keys)|state\/(?:catalog|frame|list|toasts)(?:\.svelte)?)\.ts$/;
+const SHARED = /\/web\/src\/(?:base|api\/(?:calls|client|sse|stream)|calls\/(?:asking|kept|kinds|visible)|composer\/drafts|i18n\/format|parts\/(?:focus|idle|keys)|state\/(?:catalog|frame|list|rights|toasts)(?:\.svelte)?)\.ts$/;
 
 export default defineConfig({
   base: "./", // the server says where it is, and files find each other
@@ -88,7 +88,7 @@ export default defineConfig({
     assetsInlineLimit: 0, // the page's policy allows no data: fonts or scripts
     modulePreload: { polyfill: false }, // the polyfill is an inline script
     target: "es2023",
-    rolldownOptions: { output: { codeSplitting: { groups: [{ name: "shared", test: SHARED }] } } },
+    rolldownOptions: { input: [here("index.html"), here("shared.html")], output: { codeSplitting: { groups: [{ name: "shared", test: SHARED }] } } },
   },
   server: {
     host: "127.0.0.1", // a cookie holds for all ports of a host

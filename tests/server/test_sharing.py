@@ -153,6 +153,7 @@ OTHERS = {
     GET HEAD /c/{conversation}
     GET HEAD /
     GET /callback
+    GET /shared
     GET /sandbox
     GET /preview
     POST /v1/chat/completions

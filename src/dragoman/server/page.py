@@ -128,6 +128,12 @@ async def callback(request: Request) -> Response:
     return _index(request, {**_PAGE, "cache-control": "no-store"})
 
 
+@router.get("/shared")
+async def shared(request: Request) -> Response:
+    """What a read-only link opens. Its token follows a `#`, and is not sent with this request."""
+    return _index(request, {**_PAGE, "x-robots-tag": "noindex"}, "shared.html")
+
+
 @router.get("/sandbox")
 async def sandbox() -> Response:
     return _file("sandbox.html", _SANDBOX)
@@ -156,11 +162,11 @@ async def _sign_in_by_link(request: Request, auth: Auth, token: str) -> Response
     return response
 
 
-def _index(request: Request, headers: dict[str, str]) -> Response:
+def _index(request: Request, headers: dict[str, str], file: str = "index.html") -> Response:
     """Scripts and styles are named by whole paths, since it is shown at several depths. From their own
     addresses they know the rest."""
     try:
-        written = (BUILT / "index.html").read_text("utf-8")
+        written = (BUILT / file).read_text("utf-8")
     except FileNotFoundError:
         return PlainTextResponse(_NOT_BUILT, 503)
     below = str(request.scope.get("root_path", ""))
