@@ -132,7 +132,7 @@ describe("the stream of a tab that nobody sees", () => {
     const fetched = vi.spyOn(globalThis, "fetch").mockImplementation(() => Promise.resolve(new Response(null, { status: 404 })));
     const seen = vi.spyOn(document, "visibilityState", "get").mockReturnValue("hidden");
     live.watchVisibility();
-    live.open("gone", () => {}, () => {});
+    live.open("gone", () => {}, () => {}, () => {});
     await vi.waitFor(() => expect(live.connection).toBe("gone"));
     document.dispatchEvent(new Event("visibilitychange"));
     await vi.advanceTimersByTimeAsync(120_000);

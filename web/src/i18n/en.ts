@@ -64,6 +64,9 @@ export const en = {
   archiveEmpty: "The archive is empty.",
   archived: "Moved to the archive.",
   filters: "Filters",
+  share: "Share",
+  sharedBy: (owner: string) => `Shared by ${owner}`,
+  leave: "Leave",
   remove: "Delete",
   deleted: "Conversation deleted.",
   undo: "Undo",
@@ -88,7 +91,7 @@ export const en = {
   moreText: (size: string) => `+${size}`,
   loading: "Loading…",
   goneTitle: "This conversation is not here",
-  goneText: "It was deleted, or belongs to another user.",
+  goneText: "It was deleted, or is not shared with you.",
   partOf: "Part of",
   // connection and signing in
   reconnecting: "The connection was lost. Trying again…",
@@ -135,6 +138,7 @@ export const en = {
   rejectSaying: "Reject the call, saying this",
   modalities: { text: "text", image: "pictures", audio: "sound", video: "films", file: "PDF files" } as Record<string, string>,
   silentFor: (seconds: number) => `silent for ${seconds} s`,
+  waitsForOthers: "Waiting for an answer",
   roundOf: (round: number, most: number | null) => (most === null ? `round ${round}` : `round ${round} of ${most}`),
   writtenAnew: "The server stopped in the middle of this answer. The model writes it again.",
   contextKinds: {
@@ -176,6 +180,7 @@ export const en = {
   severalAnswers: "Is answering…",
   // messages
   you: "You",
+  sentBy: (who: string) => `sent by ${who}`,
   answer: "Answer",
   unanswered: "Not answered yet.",
   answerReady: "A new answer is here.",

@@ -15,11 +15,12 @@ import { emptyMessage } from "./fold";
 import { inbox } from "./inbox.svelte";
 import { list } from "./list.svelte";
 import { live } from "./live.svelte";
+import { isMe } from "./rights";
 import type { AskedModel } from "./several.svelte";
 import { keep, settings } from "./settings.svelte";
 import { attempt, tell } from "./toasts.svelte";
 
-export type DialogName = "settings" | "inbox" | "models" | "palette" | "files" | "tools" | "trace" | "evaluations" | "compare" | "review" | "context" | "none";
+export type DialogName = "settings" | "inbox" | "models" | "palette" | "files" | "tools" | "trace" | "evaluations" | "compare" | "review" | "context" | "share" | "none";
 export type SettingsTab = "general" | "setup" | "permissions" | "prompts" | "usage" | "help";
 
 /** Versions of an answer to be seen side by side. */
@@ -55,6 +56,8 @@ class App {
   suggested = $state<string | null>(null);
   /** Where something that could not be sent has been put back: the key of a draft. */
   returned = $state<string | null>(null);
+  /** The token of an invitation that somebody opened: kept while they sign in. */
+  invitation = $state<string | null>(null);
   /** A file of a message that somebody wants to say something about. */
   attached = $state.raw<FilePart | null>(null);
   /** Settings chosen before there is a conversation to keep them. */
@@ -69,7 +72,18 @@ class App {
     live.watchVisibility();
     window.addEventListener("popstate", () => ((this.dialog = "none"), this.show(this.fromAddress(), false)));
     window.addEventListener("pagehide", () => void this.deleteNow());
+    window.addEventListener("hashchange", () => this.takeInvitation());
+    this.takeInvitation();
     await this.enter();
+  }
+
+  /** What follows # in the address is not sent to the server, nor kept in the history. */
+  private takeInvitation(): void {
+    const token = /^#invitation=([\w-]+)$/.exec(location.hash)?.[1];
+    if (!token) return;
+    history.replaceState(history.state, "", location.pathname);
+    drafts.set("invitation", token);
+    if (this.signedIn === "yes") this.invitation = token;
   }
 
   /** After a launch link, a cookie or a password. */
@@ -77,6 +91,7 @@ class App {
     try {
       await catalog.load();
       this.signedIn = "yes";
+      this.invitation = drafts.get("invitation");
     } catch (error) {
       if (this.signedIn !== "no") tell(error instanceof Error ? error.message : String(error), "error");
       if (this.signedIn === "unknown") setTimeout(() => void this.enter(), 1500);
@@ -94,7 +109,7 @@ class App {
   /** `found`: the message to be shown there, instead of the end. */
   show(id: string | null, push = true, found: string | null = null): void {
     // Asked for before anything is drawn: the answer comes meanwhile.
-    live.open(id, (event) => this.take(event), () => this.reload());
+    live.open(id, (event) => this.take(event), () => this.reload(), () => void (this.current?.loaded && this.gone(this.current.id)));
     this.drawer = false;
     const address = withBase(id === null ? "/" : `/c/${id}`);
     if (push && location.pathname !== address) history.pushState(null, "", address);
@@ -128,18 +143,25 @@ class App {
       if (item.waiting || list.known.get(item.id)?.waiting) inbox.soon(item.id);
       list.put(item);
     } else if (event.type === "conversation.deleted") {
-      if (this.current?.id === event.id) {
-        this.leave(event.id);
-        if (!list.hidden.has(event.id)) tell(t().goneTitle);
-      }
-      list.drop(event.id);
-      void inbox.load(); // its tasks went with it
+      this.gone(event.id);
     } else if (event.type === "list.reset") {
       this.reload();
     } else if (event.type === "snapshot") {
+      const { id, owner } = event.conversation;
       list.put(event.conversation);
+      if (!isMe(owner) && !list.known.get(id)?.role) void attempt(async () => list.put(await api.conversation(id)));
     }
     this.current?.take(event);
+  }
+
+  /** It was deleted, or is not shared with you any more. */
+  private gone(id: string): void {
+    if (this.current?.id === id) {
+      this.leave(id);
+      if (!list.hidden.has(id)) tell(t().goneTitle);
+    }
+    list.drop(id);
+    void inbox.load(); // its tasks went with it
   }
 
   /** It was deleted: what was being written goes on elsewhere. */
@@ -159,7 +181,7 @@ class App {
     const done = await attempt(async () => {
       view ??= await this.begin();
       const running = view.running;
-      if (running && !queue && (await this.steer(running.id, parts))) return true;
+      if (running && !queue && view.isMine(running.id) && (await this.steer(running.id, parts))) return true;
       const known = new Set(view.messages.keys());
       try {
         this.took(view, await api.send(view.id, parts, { options, compact: view.compact, ...(running ? { queue: true } : {}) }), parts);
@@ -196,13 +218,13 @@ class App {
     return true;
   }
 
-  /** False where the turn was over before it could hear. */
+  /** False where the turn was over before it could hear, or is another user's: only its sender steers it. */
   private async steer(turn: string, parts: api.Said): Promise<boolean> {
     try {
       await api.steer(turn, parts);
       return true;
     } catch (error) {
-      if (error instanceof Problem && error.status === 409) return false;
+      if (error instanceof Problem && (error.status === 409 || error.status === 403)) return false;
       throw error;
     }
   }
@@ -230,7 +252,7 @@ class App {
 
   /** Several turns, where several models answer at once. */
   async stop(): Promise<void> {
-    const turns = this.current?.live ?? [];
+    const turns = this.current?.mayTakePart ? this.current.live : [];
     await attempt(() => Promise.all(turns.map((turn) => api.cancel(turn.id))));
   }
 
@@ -335,6 +357,11 @@ class App {
   open(dialog: DialogName): void {
     this.drawer = false;
     this.dialog = dialog;
+  }
+
+  share(id: string): void {
+    if (this.current?.id !== id) this.show(id);
+    this.open("share");
   }
 
   openTrace(turn: string): void {

@@ -4,6 +4,7 @@ import { SvelteMap, SvelteSet } from "svelte/reactivity";
 
 import * as api from "../api/calls";
 import type { EventOf, LiveEvent, TurnEvent } from "../api/events";
+import type { PresentUser } from "../api/generated";
 import type { CallPart, FilePart, Json, Message, Question, Summary, Tree, Turn, Usage } from "../api/types";
 import { rescue } from "../calls/unfinished";
 import { saidIn, type Sentence } from "../i18n/format";
@@ -11,6 +12,8 @@ import { t } from "../i18n/words.svelte";
 import { catalog } from "./catalog.svelte";
 import { Fold } from "./fold";
 import { perFrame } from "./frame";
+import { list } from "./list.svelte";
+import { ANSWER, isMe, rightsIn, TAKE_PART } from "./rights";
 import { attempt } from "./toasts.svelte";
 import { blocks, Branches } from "./tree";
 
@@ -34,6 +37,8 @@ export interface Retry {
 export type TurnView = Turn & {
   usage?: Usage;
   error?: Sentence | null;
+  /** The user who sent it: not always whose message it answers. */
+  by?: string;
   /** The limit it ended at, in the server's words. */
   limit?: Sentence | null;
   retry?: Retry | null;
@@ -71,6 +76,8 @@ export class ConversationView {
   readonly heard = new Map<string, number>();
   /** What was sent and no turn has taken yet. */
   queue = $state.raw<Pick<Tree, "queued" | "steering">>({ queued: [], steering: [] });
+  /** The users who have it open, if it is shared. */
+  present = $state.raw<PresentUser[]>([]);
 
   private shape = $state(0);
   private branches = new Branches();
@@ -86,6 +93,35 @@ export class ConversationView {
   }
 
   // ── what components read ──────────────────────────────────────────────────────────────────────────
+
+  private readonly line = $derived.by(() => this.summary ?? list.known.get(this.id));
+  readonly shared = $derived.by(() => (this.line ? this.line.shared || (catalog.me !== null && !isMe(this.line.owner)) : false));
+  readonly rights = $derived.by(() => rightsIn(this.line));
+  readonly mayAnswer = $derived(this.rights >= ANSWER);
+  readonly mayTakePart = $derived(this.rights >= TAKE_PART);
+
+  /** Who sent something: an unnamed one is the owner's. */
+  sender(by: string | null | undefined): string {
+    return by ?? this.line?.owner ?? "";
+  }
+
+  /** Who sent what a turn works on. */
+  senderOf(turn: string): string {
+    const known = this.turns.get(turn);
+    return known?.by || this.sender(this.messages.get(known?.message ?? "")?.by);
+  }
+
+  /** A turn that answers a message again may be another user's than the message. */
+  private async learnSender(turn: string): Promise<void> {
+    if (!this.shared) return;
+    const by = await api.turn(turn).then((found) => found.by, () => undefined);
+    if (by) this.changeTurn(turn, { by });
+  }
+
+  /** Whether a turn runs with your rules. */
+  isMine(turn: string): boolean {
+    return !this.shared || isMe(this.senderOf(turn));
+  }
 
   readonly path = $derived.by(() => {
     void this.shape;
@@ -160,9 +196,11 @@ export class ConversationView {
       case "queue.changed":
         this.queue = event;
         break;
+      case "presence":
+        this.present = event.users;
+        break;
       case "conversation.deleted":
       case "list.reset":
-      case "presence":
         break;
       default:
         this.takeTurn(event);
@@ -206,6 +244,7 @@ export class ConversationView {
     this.queue = tree;
     this.summary = tree.conversation;
     this.loaded = true;
+    for (const { id } of tree.turns) void this.learnSender(id);
     this.shape++;
     if (lost) this.note(lost, t().writtenAnew);
   }
@@ -320,6 +359,7 @@ export class ConversationView {
     const fresh = { id: turn, message, started: Date.now() / 1000, retrying: null, arriving: null };
     this.turns.set(turn, { ...fresh, ...known, state, live: true });
     if (!this.branches.has(message)) void this.refetch();
+    void this.learnSender(turn);
   }
 
   private ended(turn: string, event: EventOf<"turn.end">): void {

@@ -7,6 +7,7 @@ import { t } from "../i18n/words.svelte";
 import { inOrder } from "../calls/order";
 import { visible } from "../calls/visible";
 import { list } from "./list.svelte";
+import { ANSWER, isMe, rightsIn } from "./rights";
 import { allowHere, settings } from "./settings.svelte";
 import { attempt, tell } from "./toasts.svelte";
 
@@ -69,8 +70,9 @@ class Inbox {
   }
 
   private async put(found: Question[]): Promise<void> {
-    this.questions = inOrder(found.filter(({ id }) => !this.answered.has(id)));
-    await Promise.all([...new Set(this.questions.map((question) => question.conversation))].map((id) => this.learn(id)));
+    await Promise.all([...new Set(found.map((question) => question.conversation))].map((id) => this.learn(id)));
+    const yours = (question: Question): boolean => rightsIn(list.known.get(question.conversation)) >= ANSWER;
+    this.questions = inOrder(found.filter((question) => !this.answered.has(question.id) && yours(question)));
     const fresh = this.questions.filter(({ id }) => !this.known.has(id));
     for (const { id } of fresh) this.known.add(id);
     if (fresh[0]) notify(t().questionReady(visible(fresh[0].tool)), fresh[0].conversation);
@@ -94,7 +96,8 @@ class Inbox {
       allowHere(question, decision);
     } catch (error) {
       if (!(error instanceof Problem) || error.status !== 409) throw error;
-      tell(t().alreadyAnswered);
+      const by = await api.question(question.id).then(({ answer }) => answer?.by, () => null);
+      tell(by && !isMe(by) ? t().answeredBy(visible(by)) : t().alreadyAnswered);
       first = false;
     }
     this.settle(question.id);

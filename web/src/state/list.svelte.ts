@@ -60,7 +60,7 @@ class ConversationList {
       for (const item of [...pinned, ...page.items]) {
         const known = this.known.get(item.id);
         if (untold(item)) this.known.set(item.id, item);
-        else if (known) this.known.set(item.id, { ...known, snippet: item.snippet, found: item.found });
+        else if (known) this.known.set(item.id, { ...known, snippet: item.snippet, found: item.found, role: known.role ?? item.role });
       }
       if (!search) this.tags = page.tags ?? [];
       if (plain) {
@@ -94,10 +94,10 @@ class ConversationList {
     this.next = page.next;
   }
 
-  /** What a search found in it stays. */
+  /** What a search found in it stays, and your role, which a snapshot leaves out. */
   put(item: Summary): void {
-    const { snippet, found } = this.known.get(item.id) ?? item;
-    this.known.set(item.id, { ...item, snippet, found });
+    const { snippet, found, role } = this.known.get(item.id) ?? item;
+    this.known.set(item.id, { ...item, snippet, found, role: item.role ?? role });
   }
 
   drop(id: string): void {

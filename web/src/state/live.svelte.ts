@@ -14,7 +14,7 @@ class Live {
   private restTimer: ReturnType<typeof setTimeout> | undefined;
 
   /** From now on, news of this conversation and of the list. After a lost connection, news may be missing. */
-  open(conversation: string | null, onEvent: (event: LiveEvent) => void, onReturn: () => void): void {
+  open(conversation: string | null, onEvent: (event: LiveEvent) => void, onReturn: () => void, onGone: () => void): void {
     this.stream?.stop();
     const query = conversation === null ? "" : `?conversation=${encodeURIComponent(conversation)}`;
     const stream: LiveStream = new LiveStream({
@@ -27,6 +27,7 @@ class Live {
         if (state === "open" && this.connection === "waiting") onReturn();
         if (state === "signed-out") signedOut();
         this.connection = state;
+        if (state === "gone") onGone();
       },
     });
     this.stream = stream;

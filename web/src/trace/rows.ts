@@ -4,6 +4,7 @@ import type { CallTrace, RequestTrace, TraceView, Wait } from "../api/generated"
 import type { Kind } from "../api/types";
 import { cost, count, duration, total, saidIn } from "../i18n/format";
 import type { Words } from "../i18n/en";
+import { isMe } from "../state/rights";
 import { traceWords } from "./words";
 
 export type RowKind = "step" | "request" | "call" | "wait" | "compaction";
@@ -149,7 +150,7 @@ function aboutCall(call: CallTrace, words: Words): string[] {
 
 function aboutWait(wait: Wait, tool: string, words: Words): string[] {
   const about = KINDS.has(wait.kind) ? [words.asks[wait.kind as Kind](tool)] : [];
-  const by = wait.by ?? traceWords(words).traceSomebody;
+  const by = (wait.by && isMe(wait.by) ? traceWords(words).traceYou : wait.by) ?? traceWords(words).traceSomebody;
   if (!wait.verdict) about.push(wait.answered ? words.unanswered : traceWords(words).traceStillAsked);
   else about.push(traceWords(words).traceAnswered((traceWords(words).traceVerdicts as Record<string, string>)[wait.verdict] ?? wait.verdict, by));
   return about;

@@ -19,6 +19,10 @@ const en = {
   traceCompaction: "History shortened",
   traceAsked: "Question",
   traceSomebody: "a person",
+  traceYou: "you",
+  traceSent: (who: string) => `sent by ${who}`,
+  traceAppended: (who: string) => `added to by ${who}`,
+  traceStopped: (who: string) => `stopped by ${who}`,
   traceAnswered: (verdict: string, by: string) => `${verdict} by ${by}`,
   traceStillAsked: "waits for an answer",
   traceVerdicts: {
@@ -53,6 +57,10 @@ export const zh: TraceWords = {
   traceCompaction: "历史已压缩",
   traceAsked: "提问",
   traceSomebody: "有人",
+  traceYou: "你",
+  traceSent: (who) => `由${who}发送`,
+  traceAppended: (who) => `由${who}追加`,
+  traceStopped: (who) => `由${who}停止`,
   traceAnswered: (verdict, by) => `${by}${verdict}`,
   traceStillAsked: "等待回答",
   traceVerdicts: {
