@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 
 import aiohttp
 from aiohttp import web
 
-_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "content-encoding"}
+_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length"}
 
 
 @asynccontextmanager
 async def shown_below(
-    path: str, server: str, *, strip: bool = True, says: Mapping[str, str] | None = None
+    path: str, server: str | Callable[[], str], *, strip: bool = True, says: Mapping[str, str] | None = None
 ) -> AsyncIterator[str]:
     """The address of the proxy, with the path. `strip`: it takes that off before it passes a request on.
-    `says`: headers that it adds."""
+    `says`: headers that it adds. A `server` that is called names the one that is up."""
 
     async def passes_on(request: web.Request) -> web.StreamResponse:
         target = request.rel_url.raw_path_qs
@@ -24,7 +24,7 @@ async def shown_below(
         headers = {**request.headers, **(says or {})}
         async with session.request(
             request.method,
-            server + target,
+            (server if isinstance(server, str) else server()) + target,
             headers=headers,
             data=await request.read() or None,
             allow_redirects=False,
@@ -40,7 +40,7 @@ async def shown_below(
     app = web.Application()
     app.router.add_route("*", f"{path}/{{rest:.*}}", passes_on)  # at all else there is nothing
     runner = web.AppRunner(app, shutdown_timeout=0.1)
-    async with aiohttp.ClientSession(auto_decompress=True) as session:
+    async with aiohttp.ClientSession(auto_decompress=False) as session:
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         try:
