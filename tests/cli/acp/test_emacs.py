@@ -57,7 +57,7 @@ async def test_emacs_is_served_from_its_first_message_to_its_last(tmp_path: Path
                 assert process.stdout is not None
                 told.append(json.loads(await process.stdout.readline()))
 
-        session, last, prompts = "", 0, []
+        session, last, prompts = "", 0, list[int]()
         for line in RECORDED.read_text().splitlines():
             message = json.loads(line.replace("$CWD", str(tmp_path)).replace("$SESSION", session))
             if "method" not in message:
