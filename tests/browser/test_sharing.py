@@ -29,6 +29,8 @@ from tests.server.test_sharing import look, wipe
 
 pytestmark = MARKS
 TREE = "id => fetch(`/api/conversations/${id}/tree`).then(answer => answer.json())"
+LOOKS_AT_PRESENCE = """() =>
+    performance.getEntriesByType("resource").filter(({ name }) => name.endsWith("/presence")).length"""
 SHOWN = """() => [...document.querySelectorAll("[data-testid=message], [data-testid=answer]")].map(one => [
     one.dataset.message, (one.querySelector(".bubble") ?? one.firstElementChild).innerText.trim()])"""
 ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+(/\w+)*/?#(invitation=)?[\w-]{40,}$")
@@ -212,6 +214,7 @@ async def test_each_sees_what_the_role_may_do(browser: Browser, tmp_path: Path) 
             await expect(owner.get_by_test_id("answer").last).to_contain_text("done")
             await owner.get_by_test_id("call").last.get_by_role("button").first.click()
             await expect(owner.get_by_test_id("decided")).to_contain_text("Allowed by bob")
+            assert await owner.evaluate(LOOKS_AT_PRESENCE) <= 2  # the stream tells the rest
 
 
 async def test_the_later_of_two_answers_is_told_who_was_first(browser: Browser, tmp_path: Path) -> None:
