@@ -91,7 +91,7 @@ export const en = {
   moreText: (size: string) => `+${size}`,
   loading: "Loading…",
   goneTitle: "This conversation is not here",
-  goneText: "It was deleted, or is not shared with you.",
+  goneText: "It was deleted, or you are not a member.",
   partOf: "Part of",
   // connection and signing in
   reconnecting: "The connection was lost. Trying again…",
