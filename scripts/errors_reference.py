@@ -1,6 +1,6 @@
-"""Makes the reference of every error in `docs/errors.md` from the code, between the two marks.
+"""Makes the reference of every error in `docs/reference/errors.md` from the code, between the two marks.
 
-python scripts/errors_reference.py docs/errors.md
+python scripts/errors_reference.py docs/reference/errors.md
 """
 
 from __future__ import annotations
