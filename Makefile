@@ -133,7 +133,7 @@ facts: $(READY)  ## what is known of models, anew from the package index (litell
 	@$(BIN)/python scripts/model_facts.py
 	@$(BIN)/python scripts/providers_table.py docs/reference/providers.md
 
-clients: $(READY) $(NPM) $(PAGE)    ## run other people's clients, and write the table of docs/guide/other-clients.md
+clients: $(READY) $(NPM) $(PAGE)    ## run other people's clients, and write the table of docs/reference/protocols.md
 	@$(BIN)/python scripts/clients.py
 
 mutants: $(READY) postgres        ## break the code in 300 places, and see which of them no test notices

@@ -1,4 +1,4 @@
-"""Runs the tests with other people's clients, and writes the table of docs/guide/other-clients.md: `make clients`.
+"""Runs the tests with other people's clients, and writes the table of docs/reference/protocols.md: `make clients`.
 
 Each client's scenarios are the tests in which it takes part, in its published version.
 """
@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "guide" / "other-clients.md"
+PAGE = ROOT / "docs" / "reference" / "protocols.md"
 HEAD = "| client | version | scenarios passed |\n|---|---|---|\n"
 TABLE = re.compile(re.escape(HEAD) + r"(?:\|.*\n)*")
 NPM = {  # client: folder of its lock file, package, tests

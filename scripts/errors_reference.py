@@ -34,10 +34,12 @@ def reference() -> str:
             *(line for error in _in_order(DragomanError) for line in _section(error)),
             "## Kinds of provider errors",
             "",
-            "`kind` of a `ProviderError`, where the provider said what the matter is. A failed connection "
-            "has `connection`, `timeout`, `redirect`, `no_stream`, `unfinished`, `garbled` or `too_large`; "
-            "a request that the provider refuses for another reason has `invalid_request`, a daily limit of "
-            "yours `limit`, and a script or recording that ran out `provider` or `recording`.",
+            "A `ProviderError` has a `kind`. The table lists the kinds that a provider reports. The others are:",
+            "",
+            "- `connection`, `timeout`, `redirect`, `no_stream`, `unfinished`, `garbled`, `too_large`: a failed connection",
+            "- `invalid_request`: the provider refused the request for another reason",
+            "- `limit`: a daily limit of yours",
+            "- `provider`, `recording`: a script or recording ran out",
             "",
             *kinds,
             *(_kind(kind) for kind in KINDS),
