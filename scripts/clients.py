@@ -1,6 +1,7 @@
-"""Runs the tests with other people's clients, and writes the table of docs/reference/protocols.md: `make clients`.
+"""Runs the tests with other people's clients, and writes a table: `make clients`.
 
-Each client's scenarios are the tests in which it takes part, in its published version.
+The table is in docs/reference/protocols.md. A client's scenarios are the tests in which its
+published version takes part.
 """
 
 from __future__ import annotations

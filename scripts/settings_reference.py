@@ -1,6 +1,6 @@
 """Makes the Markdown reference of every setting from `config/tables.py`.
 
-`python scripts/settings_reference.py docs/reference/configuration.md` writes it into the file, between the two marks.
+`python scripts/settings_reference.py docs/reference/configuration.md` writes it between the two marks.
 """
 
 from __future__ import annotations
@@ -252,7 +252,7 @@ _TOP = {
     "snapshots": "records of file changes: [undo](../guide/undo.md)",
     "workspaces": "other folders for conversations",
     "shell": "the [cage](../concepts/cage.md) for programs that tools start",
-    "formatters": "programs that run on written files: [formatters](../guide/undo.md#run-formatters-and-linters)",
+    "formatters": "programs for written files: [formatters](../guide/undo.md#run-formatters-and-linters)",
     "providers": "servers of models, in addition to the catalog",
     "families": "open models by a pattern of their names, at any provider",
 }
