@@ -10,7 +10,7 @@ ENGLISH: dict[str, str] = {
     "agent.goes_on": "{name} continues",
     "agent.listed_tools": "the tools of a conversation list them",
     "agent.name": "The name of an agent has at most 40 characters: letters, digits, - and _.",
-    "agent.no_successor": "Agent {name!r} hands over to unknown agent {unknown}.",
+    "agent.no_successor": "Agent {name!r} hands over to {unknown!r}, which does not exist.",
     "agent.unknown_tool": "Unknown group or tool {name!r}: {hint}",
     "agent.working": "Agent {name!r} works in {count} unfinished turns. Wait, or stop them.",
     "agent.written_since": "Another program wrote agent {name!r} into {file} since the start. Edit it there.",

@@ -188,7 +188,7 @@ async def test_a_turn_that_nobody_can_go_on_with_is_shown_and_closed(
         await mortal.start()
         await expect(person.by("interrupted")).to_be_visible(timeout=60_000)
         await person.by("continue-turn").click()
-        await expect(person.by("toast")).to_contain_text("unknown provider 'stage'")
+        await expect(person.by("toast")).to_contain_text("Unknown provider 'stage'")
         await person.by("close-turn").click()
         await expect(person.by("interrupted")).to_be_hidden(timeout=60_000)
         await expect(person.by("answer")).to_have_count(0)

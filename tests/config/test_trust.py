@@ -450,5 +450,5 @@ async def test_a_program_is_told_why_a_provider_of_its_folder_is_not_there(
     Runtime(clone / "chat.db", model="acme/x")
     monkeypatch.chdir(clone.parent)
     async with Runtime(clone / "chat.db", model="openai/gpt-5.4") as runtime:
-        with pytest.raises(NotFound, match=r"Your own goes into dragoman\.toml"):
+        with pytest.raises(NotFound, match=r"Add your own to dragoman\.toml"):
             await runtime.send("Hi", model="acme/x")

@@ -166,5 +166,5 @@ async def test_an_attachment_that_is_gone_or_altered_says_what_to_do(tmp_path: P
         with pytest.raises(Unreadable, match="restore it from a copy"):
             await store.blob(key)
         file.unlink()
-        with pytest.raises(NotFound, match="restore its file from a copy"):
+        with pytest.raises(NotFound, match="Restore its file from a copy"):
             await store.blob(key)

@@ -66,7 +66,7 @@ def test_a_name_twice_in_one_group_is_refused() -> None:
     """C11"""
     with pytest.raises(ConfigError, match="group files: there are two tools named read"):
         Group("files", (named("read"), named("read")))
-    with pytest.raises(ConfigError, match="two tool groups named files"):
+    with pytest.raises(ConfigError, match="Two tool groups have the name 'files'"):
         Toolbox([FILES, FILES])
 
 

@@ -92,7 +92,7 @@ async def test_who_fails_again_and_again_gets_longer_and_longer_pauses(tmp_path:
             await asyncio.sleep(max(server._not_before - now(), 0))
             began = now()
             await server.ready()
-            assert server.error == "it ended, or closed the connection. It had said: no key"
+            assert server.error == "it ended, or closed the connection. Its last words: no key"
             pauses.append(server._not_before - began)  # and the time that the attempt took
         tried = starts.read_text()
         await server.ready()
