@@ -1,4 +1,4 @@
-"""The ten programs of `docs/project/compared.md`, as they are written with Dragoman, do what the page says."""
+"""The ten programs of `docs/project/compared.md`, written with Dragoman, do what the page says."""
 
 from __future__ import annotations
 

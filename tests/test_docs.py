@@ -104,7 +104,9 @@ def test_every_command_extra_and_setting_is_on_a_page() -> None:
 
 def test_every_rule_has_a_test_that_names_it() -> None:
     """A rule that no test names is only a wish."""
-    rules = re.findall(r"^\| ([A-Z]\d+) \|", (ROOT / "docs/reference/rules.md").read_text("utf-8"), re.MULTILINE)
+    rules = re.findall(
+        r"^\| ([A-Z]\d+) \|", (ROOT / "docs/reference/rules.md").read_text("utf-8"), re.MULTILINE
+    )
     assert len(rules) > 40
     here = Path(__file__)
     tests = "\n".join(file.read_text("utf-8") for file in (ROOT / "tests").rglob("*.py") if file != here)

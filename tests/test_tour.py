@@ -1,4 +1,4 @@
-"""`docs/concepts/tour.md` is true: its files exist, its ways are short, its directions are those of the code."""
+"""`docs/concepts/tour.md` is true: its files exist, its ways are short, its directions are right."""
 
 from __future__ import annotations
 

@@ -23,7 +23,8 @@ DragomanError
     ├── TurnInterrupted     the program stops; the turn goes on when it is started again
     └── TurnSetAside        the turn cannot be taken up here: what it needs is missing, or cannot be read
 
-Each docstring says when it is raised and, after a blank line, what to do: `docs/reference/errors.md` is made of them.
+Each docstring says when it is raised and, after a blank line, what to do. A script makes
+`docs/reference/errors.md` of them.
 """
 
 from __future__ import annotations

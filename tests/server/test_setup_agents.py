@@ -138,6 +138,9 @@ async def test_no_agent_is_written_with_which_the_server_could_not_start_again(f
     async with set_up(folder) as site:
         before = folder.file.read_bytes()
         refused = await site.ask("PUT", "/api/setup/agents/reader", {"prompt": "x"})
-        assert (refused.status, "Two tool groups have the name 'agents'" in refused.body["detail"]) == (422, True)
+        assert (refused.status, "Two tool groups have the name 'agents'" in refused.body["detail"]) == (
+            422,
+            True,
+        )
         assert folder.file.read_bytes() == before
         assert not site.runtime.services.agents

@@ -137,7 +137,10 @@ async def test_one_of_several_addresses_is_meant_by_its_name(tmp_path: Path) -> 
         find: Any = {"near/m": near}.get
         given: Any = far
         async with Runtime(tmp_path / "a.db", model=find) as runtime:
-            with pytest.raises(ConfigError, match="which is not a model. To choose between models by name, pass a list to Runtime"):
+            with pytest.raises(
+                ConfigError,
+                match=r"which is not a model\. To choose between models by name, pass a list to Runtime",
+            ):
                 await runtime.send("Hi", model="near/m")
             with pytest.raises(NotFound, match="Unknown model 'far/m'"):
                 await runtime.send("Hi", model="far/m")

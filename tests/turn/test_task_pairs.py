@@ -65,8 +65,8 @@ async def _nothing_is_left(runtime: Runtime, inner: str) -> None:
 
 
 async def test_what_a_task_of_a_task_asks_is_asked_by_the_turn_at_the_top(tmp_path: Path) -> None:
-    """P6 x docs/guide/agents.md: whoever follows that one need not know how deep the work goes. What a tool that is
-    no task reports is no question."""
+    """P6 x docs/guide/agents.md: whoever follows that one need not know how deep the work goes. What a tool
+    that is no task reports is no question."""
 
     @tool
     def reports(context: ToolContext) -> str:
