@@ -105,7 +105,7 @@ async def test_options_go_along_and_several_pictures_are_a_grid(painter: Person,
     await painter.by("model-search").fill("gpt-image-1")
     choice = painter.page.locator("[data-model='studio/gpt-image-1']")
     await expect(choice.get_by_test_id("model-type")).to_contain_text("makes images")
-    await expect(choice).to_contain_text("$0.04 a picture")
+    await expect(choice).to_contain_text("$0.04 per image")
     assert await faults(painter) == []
     await choice.click()
     await painter.by("open-options").click()
@@ -217,7 +217,7 @@ async def test_a_picture_for_a_model_that_reads_only_is_offered_one_that_sees(pa
     """M2"""
     await choose(painter, "reader")
     await painter.by("attach-file").set_input_files(files=PICTURE)
-    await expect(painter.by("modality")).to_contain_text("reader does not take pictures")
+    await expect(painter.by("modality")).to_contain_text("reader does not take images")
     offer = painter.by("offer").filter(has_text="viewer")
     await offer.click()
     await expect(painter.by("modality")).to_have_count(0)

@@ -73,14 +73,14 @@ def _made(
     what: Callable[..., object] | Plugin | None,
     found: Iterable[str],
 ) -> Plugin | None:
-    """The plugin with the parameters of its table; None where it is switched off. An error names those `found`
-    in folders."""
+    """The plugin with the parameters of its table; None if the settings turn it off. An error names those
+    `found` in folders."""
     options = {key: value for key, value in table.items() if key not in ("use", "enabled")}
     where = settings.origins.get(f"plugins.{name}", "settings")
     if what is None and "use" not in table and name in _BUILT_IN and name not in installed("plugins"):
         raise ConfigError(
-            f"{where}: The built-in plugin {name!r} has no settings here. To replace it, set `use` to "
-            "your own plugin."
+            f"{where}: The built-in plugin {name!r} has no settings here. To replace it, set `use` "
+            "to your own plugin."
         )
     if not table.get("enabled", True):
         return None
