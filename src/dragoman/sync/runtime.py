@@ -38,7 +38,7 @@ _log = logging.getLogger("dragoman.turn")
 
 
 class SyncRuntime:
-    """A runtime, as `Runtime` is one, and with the same parameters. Use it in a `with` statement."""
+    """A `Runtime` without `await`, with the same parameters. Use it in a `with` statement."""
 
     def __init__(
         self,

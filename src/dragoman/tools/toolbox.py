@@ -38,15 +38,15 @@ class Group:
 
 @runtime_checkable
 class Source(Protocol):
-    """Where tools come from that are not there from the beginning, such as another program."""
+    """A source of tools that come and go, such as another program."""
 
     name: str
 
     def group(self) -> Group:
-        """What is known now."""
+        """Return the tools that are known now."""
 
     async def ready(self) -> None:
-        """Called before each request: look whether there is something new. Bounded; raises nothing."""
+        """Called before each request: check for changes. Be quick, and raise nothing."""
 
     async def close(self) -> None: ...
 

@@ -157,7 +157,7 @@ class Plugin:
 
     @property
     def name(self) -> str:
-        """A later plugin of the same name takes the place of an earlier one."""
+        """A later plugin of the same name replaces an earlier one."""
         return name_of(type(self))
 
     def on_turn_start(
