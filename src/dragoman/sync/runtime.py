@@ -231,7 +231,7 @@ def run_sync(
 ) -> TurnResult[Any]:
     """Ask one question and return the answer. Calls that no rule allows do not run, because no user can
     approve them: a warning names them, or with `strict`, this raises Unanswered. `more` takes the parameters
-    of a `Runtime`. The conversation stays in `store`, a file in the current folder; ":memory:" keeps nothing."""
+    of a `Runtime`. The conversation stays in `store`, a file in the current folder."""
     with SyncRuntime(store, model=model, **more) as runtime:
         turn: SyncTurn[Any] = runtime.send(said, output_type=output_type)
         refused = runtime.answer_questions(turn.id)
