@@ -77,8 +77,8 @@ class Short(Plugin):
         ({"plugins": [5]}, "5 is not a plugin"),
         ({"plugins": [Misspelled()]}, "plugin misspelled: unknown hook on_turn_begin"),
         ({"plugins": [Close()]}, r"plugin close: unknown hook befor_tool: did you mean before_tool\?"),
-        ({"plugins": [Plain()]}, "plugin plain: on_turn_end must be written with async def"),
-        ({"plugins": [Unheard()]}, "plugin unheard: on_event must be defined with def"),
+        ({"plugins": [Plain()]}, "Plugin 'plain': define on_turn_end with `async def`"),
+        ({"plugins": [Unheard()]}, "Plugin 'unheard': define on_event with `def`"),
         ({"plugins": [Short()]}, r"plugin short: on_turn_end takes \(self, turn\)"),  # its turns never ended
         ({"agents": ["clerk"]}, "'clerk' is not an agent"),
         ({"agents": [Agent(name="clerk"), Agent(name="clerk")]}, "two agents named clerk"),

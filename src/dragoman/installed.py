@@ -45,7 +45,7 @@ def import_point(point: EntryPoint) -> object:
         return point.load()
     except Exception as error:  # whatever it does while it is imported
         why = f"{type(error).__name__}: {error}"
-        raise ConfigError(f"{point.value} cannot be imported: {why}") from error
+        raise ConfigError(f"Dragoman cannot import {point.value}: {why}") from error
 
 
 # What is not installed with the library alone, and the extra that brings it.

@@ -95,7 +95,7 @@ async def test_a_folder_that_is_not_trusted_brings_no_plugin(
     [
         ("[plugins.nobody]", "no folder or installed package has 'nobody'"),
         ("[plugins.moto]", "Did you mean 'motto'"),
-        ('[plugins.x]\nuse = "no.such:Thing"', "cannot be imported"),
+        ('[plugins.x]\nuse = "no.such:Thing"', "cannot import"),
         ('[plugins.x]\nuse = "json"', "package.module:Name"),
         ('[plugins.x]\nuse = "json:dumps"', "Plugin 'x'"),
         ("[plugins.motto]\nwords = 3", "Plugin 'motto'"),

@@ -189,7 +189,7 @@ class Toolbox:
             for tool in chosen:
                 name = tool.name if tool.name not in tools else _with_group(group.name, tool.name)
                 if name in tools and place < len(self._groups):
-                    raise ConfigError(f"two tools would be offered as {name}: rename one of them")
+                    raise ConfigError(f"Two tools have the name {name!r}. Rename one of them.")
                 name = name if name not in tools else _numbered(name, tools)
                 tools[name] = tool
                 if place >= len(self._groups):

@@ -337,11 +337,9 @@ def check(plugin: object) -> Plugin:
         if known is None or name.startswith("__"):
             continue
         if inspect.iscoroutinefunction(known) and not inspect.iscoroutinefunction(method):
-            raise ConfigError(f"plugin {plugin.name}: {name} must be written with async def")
+            raise ConfigError(f"Plugin {plugin.name!r}: define {name} with `async def`.")
         if name in _PLAIN and (inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method)):
-            raise ConfigError(
-                f"plugin {plugin.name}: {name} must be defined with def: Dragoman does not await it"
-            )
+            raise ConfigError(f"Plugin {plugin.name!r}: define {name} with `def`, not `async def`.")
         takes = list(inspect.signature(known).parameters)[1:]
         try:
             inspect.signature(getattr(plugin, name)).bind(*takes)

@@ -113,7 +113,7 @@ async def test_a_file_that_is_gone_is_not_written_by_its_version(root: Path) -> 
     """C6: and no folder is made for it."""
     word = await version(root, "a.txt")
     (root / "a.txt").unlink()
-    assert "is gone" in await refused(root, write_file, path="a.txt", text="x", version=word)
+    assert "no longer exists" in await refused(root, write_file, path="a.txt", text="x", version=word)
     assert "not in the workspace" in await refused(root, write_file, path="q/a.txt", text="x", version=word)
     assert not (root / "q").exists()
     assert "use write_file" in await refused(root, edit_file, path="a.txt", old="x", new="y", version=word)

@@ -83,10 +83,10 @@ async def test_a_marked_patch_is_applied(root: Path) -> None:
     [
         ("nothing", "no change"),
         (UNIFIED.replace("-two", "-TWO"), "do not occur exactly in a.txt"),
-        (MARKED.replace("a.txt", "q.txt"), "there is no q.txt"),
+        (MARKED.replace("a.txt", "q.txt"), "q.txt does not exist"),
         (MARKED.replace("new/n.txt", "alias.txt"), "link"),
         (MARKED.replace("sub/c.py", "../out.py"), "out of the workspace"),
-        (MARKED.replace("Add File: new/n.txt", "Add File: a.txt"), "named twice"),
+        (MARKED.replace("Add File: new/n.txt", "Add File: a.txt"), "names a file twice"),
     ],
 )
 async def test_what_does_not_fit_changes_nothing(root: Path, patch: str, why: str) -> None:
