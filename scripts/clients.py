@@ -1,6 +1,7 @@
-"""Runs the tests with other people's clients, and writes the table of docs/other-clients.md: `make clients`.
+"""Runs the tests with other people's clients, and writes a table: `make clients`.
 
-Each client's scenarios are the tests in which it takes part, in its published version.
+The table is in docs/reference/protocols.md. A client's scenarios are the tests in which its
+published version takes part.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from tempfile import TemporaryDirectory
 from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "other-clients.md"
+PAGE = ROOT / "docs" / "reference" / "protocols.md"
 HEAD = "| client | version | scenarios passed |\n|---|---|---|\n"
 TABLE = re.compile(re.escape(HEAD) + r"(?:\|.*\n)*")
 NPM = {  # client: folder of its lock file, package, tests

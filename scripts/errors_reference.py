@@ -1,6 +1,6 @@
-"""Makes the reference of every error in `docs/errors.md` from the code, between the two marks.
+"""Makes the reference of every error in `docs/reference/errors.md` from the code, between the two marks.
 
-python scripts/errors_reference.py docs/errors.md
+python scripts/errors_reference.py docs/reference/errors.md
 """
 
 from __future__ import annotations
@@ -34,10 +34,13 @@ def reference() -> str:
             *(line for error in _in_order(DragomanError) for line in _section(error)),
             "## Kinds of provider errors",
             "",
-            "`kind` of a `ProviderError`, where the provider said what the matter is. A failed connection "
-            "has `connection`, `timeout`, `redirect`, `no_stream`, `unfinished`, `garbled` or `too_large`; "
-            "a request that the provider refuses for another reason has `invalid_request`, a daily limit of "
-            "yours `limit`, and a script or recording that ran out `provider` or `recording`.",
+            "A `ProviderError` has a `kind`. The table has those of a provider. The others:",
+            "",
+            "- a failed connection: `connection`, `timeout`, `redirect`, `no_stream`, `unfinished`, "
+            "`garbled`, `too_large`",
+            "- another refusal of the provider: `invalid_request`",
+            "- a daily limit of yours: `limit`",
+            "- a script or recording that ran out: `provider`, `recording`",
             "",
             *kinds,
             *(_kind(kind) for kind in KINDS),

@@ -1,6 +1,6 @@
-"""Makes the table of providers in `docs/providers.md` from the catalog, between the two marks.
+"""Makes the table of providers in `docs/reference/providers.md` from the catalog, between the two marks.
 
-python scripts/providers_table.py docs/providers.md
+python scripts/providers_table.py docs/reference/providers.md
 """
 
 from __future__ import annotations

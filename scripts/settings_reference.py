@@ -1,6 +1,6 @@
 """Makes the Markdown reference of every setting from `config/tables.py`.
 
-`python scripts/settings_reference.py docs/configuration.md` writes it into the file, between the two marks.
+`python scripts/settings_reference.py docs/reference/configuration.md` writes it between the two marks.
 """
 
 from __future__ import annotations
@@ -242,17 +242,17 @@ def _shown(default: object) -> str:
 
 _TOP = {
     "limits": "limits of one turn, and of one user per day",
-    "teams": "users who share daily limits: [teams](sign-in.md#limit-what-a-team-uses)",
+    "teams": "users who share daily limits: [teams](../guide/sign-in.md#limit-what-a-team-uses)",
     "agents": "named sets of prompt, model, tools, permissions and limits",
     "plugins": "plugins with their parameters",
     "mcp": "servers that bring tools",
     "server": "`dragoman serve`",
     "workers": "the role of a process, and limits on turns at the same time",
     "retention": "when Dragoman deletes conversations",
-    "snapshots": "records of file changes: [undo](undo.md)",
+    "snapshots": "records of file changes: [undo](../guide/undo.md)",
     "workspaces": "other folders for conversations",
-    "shell": "the [cage](cage.md) for programs that tools start",
-    "formatters": "programs that run on written files: [formatters](undo.md#run-formatters-and-linters)",
+    "shell": "the [cage](../concepts/cage.md) for programs that tools start",
+    "formatters": "programs for written files: [formatters](../guide/undo.md#run-formatters-and-linters)",
     "providers": "servers of models, in addition to the catalog",
     "families": "open models by a pattern of their names, at any provider",
 }

@@ -1,4 +1,4 @@
-"""The ten programs of `docs/compared.md`, as they are written with Dragoman, do what the page says."""
+"""The ten programs of `docs/project/compared.md`, written with Dragoman, do what the page says."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ async def test_a_program_answers_what_it_must(
 
 
 def test_the_page_tells_of_every_program() -> None:
-    page = (ROOT / "docs" / "compared.md").read_text("utf-8")
+    page = (ROOT / "docs" / "project" / "compared.md").read_text("utf-8")
     assert [program.title for program in PROGRAMS if f"| {program.title} |" not in page] == []

@@ -15,12 +15,12 @@ from dragoman.errors import DragomanError
 
 ROOT = Path(__file__).parent.parent
 SCRIPT: dict[str, Any] = runpy.run_path(str(ROOT / "scripts" / "errors_reference.py"))
-PAGE = (ROOT / "docs" / "errors.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "reference" / "errors.md").read_text("utf-8")
 ERRORS = [one for one in vars(errors).values() if inspect.isclass(one) and issubclass(one, DragomanError)]
 
 
 def test_the_docs_say_of_every_error_what_the_code_says() -> None:
-    assert SCRIPT["rewrite"](PAGE) == PAGE, "run: python scripts/errors_reference.py docs/errors.md"
+    assert SCRIPT["rewrite"](PAGE) == PAGE, "run: python scripts/errors_reference.py docs/reference/errors.md"
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.__name__)

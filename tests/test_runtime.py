@@ -77,8 +77,8 @@ class Short(Plugin):
         ({"plugins": [5]}, "5 is not a plugin"),
         ({"plugins": [Misspelled()]}, "plugin misspelled: unknown hook on_turn_begin"),
         ({"plugins": [Close()]}, r"plugin close: unknown hook befor_tool: did you mean before_tool\?"),
-        ({"plugins": [Plain()]}, "plugin plain: on_turn_end must be written with async def"),
-        ({"plugins": [Unheard()]}, "plugin unheard: on_event must be defined with def"),
+        ({"plugins": [Plain()]}, "Plugin 'plain': define on_turn_end with `async def`"),
+        ({"plugins": [Unheard()]}, "Plugin 'unheard': define on_event with `def`"),
         ({"plugins": [Short()]}, r"plugin short: on_turn_end takes \(self, turn\)"),  # its turns never ended
         ({"agents": ["clerk"]}, "'clerk' is not an agent"),
         ({"agents": [Agent(name="clerk"), Agent(name="clerk")]}, "two agents named clerk"),
@@ -108,8 +108,8 @@ def test_what_cannot_be_is_refused_at_construction(options: dict[str, Any], says
         ({"mode": "Manual"}, "mode 'Manual'"),
         ({"colour": "red"}, "no setting 'colour'"),
         ({"colour": None}, "no setting 'colour'"),
-        ({"model": 5}, "the setting model is a text"),
-        ({"tools": "clock"}, "the setting tools is a table"),
+        ({"model": 5}, "The setting model must be a text"),
+        ({"tools": "clock"}, "The setting tools must be a table"),
         ({"tools": {"clock": "off"}}, "true or false"),
     ],
 )
@@ -149,9 +149,9 @@ async def test_what_is_no_message_or_answer_is_refused(tmp_path: Path) -> None:
     async with runtime_with(tmp_path, [calls("add", a=1, b=2)], tools=[add], allow=()) as runtime:
         chat = await runtime.conversation()
         for nonsense in (None, 5, [5]):
-            with pytest.raises(BadRequest, match="a person says a text"):
+            with pytest.raises(BadRequest, match="A message of a user is a string"):
                 await chat.send(nonsense)  # type: ignore[arg-type]
-        with pytest.raises(BadRequest, match="unknown plugin nothing"):
+        with pytest.raises(BadRequest, match="Unknown plugin nothing"):
             await chat.send("hi", disable=["nothing"])
         turn = await chat.send("go")
         assert await turn.reached("waiting")
@@ -166,7 +166,7 @@ async def test_a_model_may_be_given_by_name(tmp_path: Path) -> None:
         with pytest.raises(BadRequest, match="acme"):
             await runtime.send("hi")
     async with Runtime(tmp_path / "chat.db") as runtime:
-        with pytest.raises(ConfigError, match="no model is named"):
+        with pytest.raises(ConfigError, match="Name a model"):
             await runtime.send("hi")
 
 

@@ -97,7 +97,7 @@ def test_a_file_that_cannot_be_read_is_left_as_it_is(written: str) -> None:
     keys().store("OTHER", "x")
     keys_file().write_bytes(written.encode("latin-1"))
     assert Keys(environment={}).find(ACME) is None
-    with pytest.raises(ConfigError, match="stays unchanged"):
+    with pytest.raises(ConfigError, match="left it unchanged"):
         keys().store("ACME_KEY", "secret")
     assert keys_file().read_bytes() == written.encode("latin-1")
 

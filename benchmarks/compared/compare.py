@@ -128,4 +128,4 @@ def _model(python: Path) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    main(ROOT / "docs" / "compared.md", int(sys.argv[1]) if len(sys.argv) > 1 else 3)
+    main(ROOT / "docs" / "project" / "compared.md", int(sys.argv[1]) if len(sys.argv) > 1 else 3)

@@ -23,7 +23,8 @@ DragomanError
     ├── TurnInterrupted     the program stops; the turn goes on when it is started again
     └── TurnSetAside        the turn cannot be taken up here: what it needs is missing, or cannot be read
 
-Each docstring says when it is raised and, after a blank line, what to do: `docs/errors.md` is made of them.
+Each docstring says when it is raised and, after a blank line, what to do. A script makes
+`docs/reference/errors.md` of them.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class DragomanError(Exception):
 
 
 class ProviderError(DragomanError):
-    """A model could not answer: its server refused, could not be reached, or broke off.
+    """A model could not answer: its server refused, did not respond, or disconnected.
 
     Where `retryable` is true, asking again may help, and was tried already; else follow the `hint`.
     """
@@ -85,7 +86,7 @@ def _without_stop(text: str) -> str:
 
 
 class ContextOverflow(ProviderError):
-    """The request was longer than the model can take, and summing up did not make it fit.
+    """The request is longer than the model can take, and compaction did not make it fit.
 
     Send less, choose a model with a larger context, or let earlier messages be summed up (`compact_at`).
     """
@@ -95,7 +96,7 @@ class ContextOverflow(ProviderError):
 
 
 class OutputInvalid(ProviderError):
-    """The answer is no value of the type that was asked for, and the model could not mend it.
+    """The answer does not fit the requested type, and the model could not fix it.
 
     Ask for a simpler type, raise `retries` of `Output`, or choose a stronger model.
     """
@@ -107,21 +108,21 @@ class OutputInvalid(ProviderError):
 
 
 class ToolFailed(DragomanError):
-    """A tool raised it: the call fails, the model reads the text, the turn goes on.
+    """A tool failed: the model reads the text, and the turn continues.
 
     Raise it in a tool of your own, with words that tell the model what to do instead.
     """
 
 
 class BadRequest(DragomanError):
-    """The caller asked for something that cannot be. Nothing was stored.
+    """The request is impossible. Dragoman stored nothing.
 
     Change what is asked for, as the message says.
     """
 
 
 class NotFound(BadRequest):
-    """There is no conversation, turn, question, model or other thing (`noun`) of this name.
+    """No conversation, turn, question, model or other thing (`noun`) has this name.
 
     Look the name up in a list; it may have been deleted, or belong to somebody else.
     """
@@ -152,7 +153,7 @@ class TurnBusy(BadRequest):
 
 
 class KeyReused(BadRequest):
-    """The idempotency key (`key`) was used within a day for a send that said something else.
+    """Another send used the idempotency key (`key`) within a day, with other content.
 
     Use a new key for each send; repeat a key only to repeat the same send.
     """
@@ -163,7 +164,7 @@ class KeyReused(BadRequest):
 
 
 class TurnEnded(BadRequest):
-    """The turn is over, so it can be neither steered nor answered.
+    """The turn is over: you can neither steer nor answer it.
 
     Send a new message.
     """
@@ -175,7 +176,7 @@ class TurnEnded(BadRequest):
 
 
 class AlreadyAnswered(BadRequest):
-    """Somebody else answered the question first, or it was withdrawn.
+    """Another answer came first, or the question was withdrawn.
 
     Nothing: `how` says what was decided.
     """
@@ -187,7 +188,7 @@ class AlreadyAnswered(BadRequest):
 
 
 class Unanswered(BadRequest):
-    """A person would have to decide about a call, and the caller passed `strict`.
+    """A user would have to decide about a call, and the caller passed `strict`.
 
     Allow the call by a rule, or answer the question that the message names.
     """
@@ -209,14 +210,14 @@ class RevertConflict(BadRequest):
 
 
 class ConfigError(DragomanError):
-    """The configuration, or the way a component was built, is wrong.
+    """The configuration, or the way you built a component, is wrong.
 
     Change the setting or argument that the message names; nothing has begun.
     """
 
 
 class Unreadable(DragomanError):
-    """One thing in the store cannot be read: it was damaged, or a newer version wrote it.
+    """One thing in the store is unreadable: it is damaged, or a newer version wrote it.
 
     Go on with the next; export this one as it is stored, delete it, or open it with the newer version.
     """
@@ -229,7 +230,7 @@ class Unreadable(DragomanError):
 
 
 class StoreUnavailable(DragomanError):
-    """The store cannot be used now, and nothing was written: it is locked, full or out of reach.
+    """The store is locked, full or out of reach. Dragoman wrote nothing.
 
     Where `retryable` is true, try again soon; else follow the `hint` first.
     """
@@ -269,7 +270,7 @@ class Fenced(EngineError):
 
 
 class TurnInterrupted(EngineError):
-    """The program stops while the turn is under way.
+    """The program stopped during the turn.
 
     Open the store again: the turn goes on.
     """
@@ -280,7 +281,7 @@ class TurnInterrupted(EngineError):
 
 
 class TurnSetAside(EngineError):
-    """The turn cannot be taken up here: what it needs is missing, or it cannot be read.
+    """The turn cannot resume here: something that it needs is missing, or unreadable.
 
     Start the program with what `why` names, or cancel the turn.
     """

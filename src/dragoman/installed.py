@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -19,13 +20,15 @@ def installed(kind: Kind) -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=f"dragoman.{kind}")}
 
 
-def load_installed(kind: Kind, name: str) -> object:
-    """What an entry point names. ConfigError where there is none of this name, or it cannot be imported."""
+def load_installed(kind: Kind, name: str, others: Iterable[str] = ()) -> object:
+    """Return what an entry point names. Raise ConfigError if the import fails, or if neither `others` nor a
+    package has the name."""
     points = installed(kind)
     if name not in points:
-        near = get_close_matches(name, points, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"installed are {', '.join(points) or 'none'}"
-        raise ConfigError(f"no installed package brings {name!r} for {kind}: {hint}")
+        known = [*others, *points]
+        near = get_close_matches(name, known, n=1)
+        hint = f"Did you mean {near[0]!r}?" if near else f"Known {kind}: {', '.join(known) or 'none'}."
+        raise ConfigError(f"no folder or installed package has {name!r}. {hint}")
     return import_point(points[name])
 
 
@@ -42,7 +45,7 @@ def import_point(point: EntryPoint) -> object:
         return point.load()
     except Exception as error:  # whatever it does while it is imported
         why = f"{type(error).__name__}: {error}"
-        raise ConfigError(f"{point.value} cannot be imported: {why}") from error
+        raise ConfigError(f"Dragoman cannot import {point.value}: {why}") from error
 
 
 # What is not installed with the library alone, and the extra that brings it.

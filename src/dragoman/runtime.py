@@ -314,7 +314,7 @@ class Runtime:
         return [rule for rule in idle if not is_known_later(rule.permission)]
 
     def use_agents(self, agents: Iterable[Agent]) -> None:
-        """These instead of those that are there. Turns that run keep theirs."""
+        """Replace all agents. Running turns keep theirs."""
         fresh, toolbox = agents_by_name(agents), self.services.toolbox
         self._agents_group = exchange_agents(self._agents_group, toolbox, self._tasks, fresh)
 
@@ -328,7 +328,8 @@ class Runtime:
         messages: Sequence[Mapping[str, str]] = (),
         **settings: Unpack[ConversationOptions],
     ) -> ConversationHandle:
-        """The conversation of this id, or a new one. Settings: model, agent, mode, system, options, tools.
+        """Return the conversation with this ID, or a new one. Settings: model, agent, mode, system, options,
+        tools.
 
         A new one can begin with `messages` of your own: `{"role": "user", "content": "Hello"}`, and those of
         an `assistant`.
@@ -401,13 +402,14 @@ class Runtime:
         return Conversation(id, user=user, settings=stored, created=now, updated=now)
 
     async def put_file(self, data: bytes, media_type: str, name: str | None = None) -> File:
-        """Keep a file: a part to be sent. What no message holds within an hour may be removed."""
+        """Store a file and return a part to send. Dragoman may remove it if no message uses it within an
+        hour."""
         if not isinstance(data, bytes | bytearray | memoryview):
             raise BadRequest(sentence("file.no_bytes", given=data))
         return File(media_type, blob=await self.store.put_blob(data), name=name, size=len(data))
 
     async def read_file(self, file: File) -> bytes:
-        """The bytes of a file of a message or a result. NotFound where they are not kept here."""
+        """Return the bytes of a file of a message or a result. Raise NotFound if they are not stored here."""
         return await self.store.blob(file.blob or "")
 
     async def conversations(
@@ -420,34 +422,34 @@ class Runtime:
         archived: bool | None = None,
         tag: str | None = None,
     ) -> list[Conversation]:
-        """One page, the most recently used first. `before`: `updated` and `id` of the last one seen."""
+        """Return one page, the most recently used first. `before`: `updated` and `id` of the last one you
+        received."""
         check_ids(user=user)
         return await self.store.conversations(
             user=user, limit=limit, before=before, pinned=pinned, archived=archived, tag=tag
         )
 
     async def turns(self, *, user: str | None = None) -> list[TurnHandle]:
-        """Those that are not over: after a crash, what goes on here, or waits for somebody."""
+        """Return the unfinished turns: after a crash, those that resume here or wait for a user."""
         rows = await self.store.live_turns()
         owners = {row.id: await self.store.owner_of(row.conversation) for row in rows} if user else {}
         return [self.turn(row.id) for row in rows if user is None or owners[row.id] == user]
 
     async def spending(self, *by: Dimension, since: float = 0.0, user: str | None = None) -> list[Spending]:
-        """What was used and what it cost since then, by `day`, `person`, `model`, `agent` or `tool`."""
+        """Return usage and cost since then, by `day`, `person`, `model`, `agent` or `tool`."""
         check_ids(user=user)
         return group(await self.store.spending(float(since), user), by)
 
     async def search(self, query: str, *, user: str | None = None, limit: int = 20) -> list[Found]:
-        """Where all these words are found: titles first, then the newest messages."""
+        """Return the places that contain all these words: titles first, then the newest messages."""
         check_ids(user=user)
         return await self.store.search(query, user=user, limit=limit)
 
     async def fork(
         self, conversation: str, message: str, *, own_folder: bool = False, user: str | None = None
     ) -> ConversationHandle:
-        """A new conversation that begins with the path to this message. With `own_folder` it works in a copy
-        of the folder, as it was then, and both can write side by side. It belongs to `user`; without one, to
-        the owner of the other."""
+        """Return a new conversation that begins with the path to this message. With `own_folder`, it works in
+        a copy of the folder as it was then. It belongs to `user`, or else to the owner of the original."""
         check_ids(conversation=conversation, message=message, user=user)
         id = await fork_conversation(
             self.services, self.undo, conversation, message, own_folder=own_folder, user=user
@@ -455,7 +457,7 @@ class Runtime:
         return ConversationHandle(id, self._engine)
 
     async def delete(self, conversation: str) -> None:
-        """Everything said in it, and in those its calls opened. What runs there is cancelled first."""
+        """Delete the conversation and those that its calls opened. Cancel what runs there first."""
         check_ids(conversation=conversation)
         await delete_conversation(self._engine, conversation)
 
@@ -471,14 +473,14 @@ class Runtime:
         await self.store.forget_audit(self.services.clock() - self._audit_retention)
 
     async def members(self, team: str) -> set[str]:
-        """The users of a team: those that it names, and those by the groups of their provider."""
+        """Return the users of a team: those that it names, and those in groups of their provider."""
         if team not in self.teams:
             raise NotFound("team", team)
         return {*self.teams[team].members, *await self.store.members_of(team)}
 
     async def remove_person(self, name: str) -> int:
-        """They are out at every server of this store: keys, sign-ins, links, live streams. Their turns are
-        cancelled, and may call nothing until then. Conversations stay. Returns how many turns that were."""
+        """Remove a user at every server of this store: keys, sign-ins, links, live streams. Cancel their
+        turns, which may call nothing until then. Conversations stay. Return the number of cancelled turns."""
         await self.store.remove_person(name)
         self.bus.hear_of_writes()  # streams that are open here end, too
         stopped = 0
@@ -490,13 +492,13 @@ class Runtime:
         return stopped
 
     async def export(self, conversation: str, *, private: bool = True) -> dict[str, JsonValue]:
-        """Everything, as JSON that `import_conversation` takes; on request without the private texts of its
+        """Return everything as JSON for `import_conversation`, on request without the private texts of its
         settings."""
         check_ids(conversation=conversation)
         return await export_conversation(self.store, conversation, private=private)
 
     async def export_markdown(self, conversation: str) -> str:
-        """The path to the leaf, for reading, and what is queued."""
+        """Return the path to the leaf, and queued messages, as Markdown."""
         check_ids(conversation=conversation)
         info = await self.store.conversation(conversation)
         queued = [one.message for one in await self.store.queued(conversation=conversation)]
@@ -506,7 +508,7 @@ class Runtime:
     async def import_conversation(
         self, data: Mapping[str, JsonValue], *, user: str | None = None
     ) -> ConversationHandle:
-        """A copy, under new ids, of what `export` gave."""
+        """Make a copy, with new IDs, of what `export` returned."""
         check_ids(user=user)
         id = await import_conversation(self.store, data, user=user, now=self.services.clock())
         return ConversationHandle(id, self._engine)
@@ -514,20 +516,21 @@ class Runtime:
     # ── turns, questions, grants ──────────────────────────────────────────────────────────────────
 
     def turn(self, id: str, output_type: OutputType[T] | None = None) -> TurnHandle[T]:
-        """A turn by its id. What its answer has to be, where that is to be read as a type, is said again."""
+        """Return a turn by its ID. To read its answer as a type, name the type again."""
         return TurnHandle(id, self._engine, output_of(output_type))
 
     async def answer(self, question: str, answer: Answer, *, by: str | None = None) -> Question:
-        """Settle a question. `by` is the user who answers, who has to be allowed to in this conversation."""
+        """Answer a question. `by` is the user who answers, and must have the right to in this
+        conversation."""
         check_ids(question=question, by=by)
         return await self.commands.answer(question, answer, by=by)
 
     async def questions(self) -> list[Question]:
-        """Everything that waits for a person."""
+        """Return all open questions."""
         return await self.store.questions()
 
     async def grants(self, *, user: str | None = None) -> list[Grant]:
-        """What people allowed by their answers, and has not been revoked."""
+        """Return the rules that users kept with their answers and have not revoked."""
         check_ids(user=user)
         return await self.store.grants(user=user)
 

@@ -232,7 +232,7 @@ async def test_a_picture_goes_to_a_model_of_which_nobody_knows_what_it_takes(per
         await person.by("composer-text").fill("what is it?")
         await expect(person.by("send")).to_be_enabled(timeout=60_000)  # the file has arrived
         if sent == 1:
-            await expect(person.by("modality")).to_contain_text("not known whether alpha takes pictures")
+            await expect(person.by("modality")).to_contain_text("alpha may not take images")
             await person.page.locator("[data-offer=anyway]").click()
         else:
             await person.by("composer-text").press("Enter")
@@ -287,7 +287,7 @@ async def test_a_list_of_models_that_fails_is_told_once_and_asked_for_again(pers
     await person.page.reload()
     toast = person.by("toast")
     await expect(toast).to_have_count(1)
-    await expect(toast).to_contain_text("The list of models could not be loaded: too busy")
+    await expect(toast).to_contain_text("Could not load the list of models: too busy")
     await person.by("model").click()
     await expect(person.by("models")).to_be_visible()
     await expect(toast).to_have_count(1)

@@ -58,7 +58,7 @@ async def test_a_stream_goes_on_after_the_server_was_killed(person: Person) -> N
     async with unloadable(person, "SaidEditor"):
         await person.by("message").hover()
         await person.by("edit").click()
-        await expect(person.by("toast")).to_contain_text("cannot be reached")
+        await expect(person.by("toast")).to_contain_text("does not answer")
     await person.server.start()
     await expect(person.by("edit-send")).to_be_visible()  # what could not be loaded is asked for again
     await expect(person.answer).to_contain_text("Paragraph 19", timeout=60_000)
@@ -89,7 +89,7 @@ async def test_a_question_is_still_there_after_the_server_was_killed(person: Per
     await expect(person.by("grants")).to_be_hidden()
     await person.server.kill()
     await person.by("tab-permissions").click()
-    await expect(person.by("toast")).to_contain_text("cannot be reached")
+    await expect(person.by("toast")).to_contain_text("does not answer")
     await expect(person.by("grants")).to_be_hidden()  # nobody knows that there are none
     await person.server.start()
     await expect(person.by("grants")).to_be_visible()
@@ -188,7 +188,7 @@ async def test_a_turn_that_nobody_can_go_on_with_is_shown_and_closed(
         await mortal.start()
         await expect(person.by("interrupted")).to_be_visible(timeout=60_000)
         await person.by("continue-turn").click()
-        await expect(person.by("toast")).to_contain_text("unknown provider 'stage'")
+        await expect(person.by("toast")).to_contain_text("Unknown provider 'stage'")
         await person.by("close-turn").click()
         await expect(person.by("interrupted")).to_be_hidden(timeout=60_000)
         await expect(person.by("answer")).to_have_count(0)

@@ -104,8 +104,8 @@ async def test_options_go_along_and_several_pictures_are_a_grid(painter: Person,
     await painter.by("model").click()
     await painter.by("model-search").fill("gpt-image-1")
     choice = painter.page.locator("[data-model='studio/gpt-image-1']")
-    await expect(choice.get_by_test_id("model-type")).to_contain_text("makes pictures")
-    await expect(choice).to_contain_text("$0.04 a picture")
+    await expect(choice.get_by_test_id("model-type")).to_contain_text("makes images")
+    await expect(choice).to_contain_text("$0.04 per image")
     assert await faults(painter) == []
     await choice.click()
     await painter.by("open-options").click()
@@ -135,7 +135,7 @@ async def test_options_go_along_and_several_pictures_are_a_grid(painter: Person,
 async def test_a_picture_is_changed_where_it_was_painted_and_versions_are_compared(
     painter: Person, media: MediaServer
 ) -> None:
-    """M5: "edit this" attaches it, and a model that changes pictures answers."""
+    """M5: "edit this" attaches it, and a model that changes images answers."""
     await choose(painter, "gpt-image-1")
     await painter.say("a blue square")
     await expect(painter.by("picture")).to_have_count(1)
@@ -169,7 +169,7 @@ async def test_a_picture_is_changed_where_it_was_painted_and_versions_are_compar
     clear = await painter.page.evaluate(CLEAR_SHARE, coded(fields["mask"].data))
     assert 0 < clear < 0.2
     await painter.answer.hover()
-    await painter.by("rerun").last.click()  # at once: no other model changes pictures
+    await painter.by("rerun").last.click()  # at once: no other model changes images
     await expect(painter.by("versions").last).to_contain_text("2/2")
     await painter.by("compare-versions").last.click()
     await expect(painter.by("compare").locator("img")).to_have_count(2)
@@ -217,7 +217,7 @@ async def test_a_picture_for_a_model_that_reads_only_is_offered_one_that_sees(pa
     """M2"""
     await choose(painter, "reader")
     await painter.by("attach-file").set_input_files(files=PICTURE)
-    await expect(painter.by("modality")).to_contain_text("reader does not take pictures")
+    await expect(painter.by("modality")).to_contain_text("reader does not take images")
     offer = painter.by("offer").filter(has_text="viewer")
     await offer.click()
     await expect(painter.by("modality")).to_have_count(0)

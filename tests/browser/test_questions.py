@@ -386,4 +386,4 @@ async def test_a_rejection_may_stop_all_calls_of_the_turn(person: Person) -> Non
     await person.sees("Then without.")
     states = [await call.get_attribute("data-state") for call in await person.by("call").all()]
     assert states == ["rejected", "skipped"]
-    await expect(person.by("limit")).to_contain_text("The calls of this turn were stopped.")
+    await expect(person.by("limit")).to_contain_text("A user stopped the calls of this turn.")

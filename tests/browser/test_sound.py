@@ -62,7 +62,7 @@ async def test_what_is_recorded_is_attached_and_written_down(speaker: Person, me
     """M5: with level and time; a recording can be called off."""
     await choose(speaker, "whisper-large-v3")
     await speaker.by("composer-text").fill("names: Ada")
-    await expect(speaker.by("modality")).to_contain_text("attach a recording")
+    await expect(speaker.by("modality")).to_contain_text("Attach one")
     await record(speaker)
     assert await faults(speaker) == []
     await speaker.by("cancel-recording").click()

@@ -81,7 +81,7 @@ async def test_what_fills_the_context_is_told(browser: Browser, tmp_path: Path) 
                 use = person.by("context-use")
                 await expect(use.get_by_test_id("context-share").first).to_contain_text("big")
                 await expect(use).to_contain_text("System prompts")
-                await expect(use).to_contain_text("What you said")
+                await expect(use).to_contain_text("Your messages")
                 assert await violations(person) == []
         finally:
             await server.stop()

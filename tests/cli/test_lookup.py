@@ -36,5 +36,5 @@ async def test_the_latest_turn_is_found_behind_a_conversation_without_any(tmp_pa
         assert (await find_turn(runtime.store, first.id[:-3])).id == first.id
         with pytest.raises(NotFound, match="nothing was said in that conversation here"):
             await find_turn(runtime.store, copy.id)
-        with pytest.raises(NotFound, match="unknown turn or conversation 'nope'"):
+        with pytest.raises(NotFound, match="Unknown turn or conversation 'nope'"):
             await find_turn(runtime.store, "nope")

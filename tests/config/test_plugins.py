@@ -93,14 +93,15 @@ async def test_a_folder_that_is_not_trusted_brings_no_plugin(
 @pytest.mark.parametrize(
     ("settings", "wrong"),
     [
-        ("[plugins.nobody]", "no installed package brings 'nobody'"),
-        ('[plugins.x]\nuse = "no.such:Thing"', "cannot be imported"),
+        ("[plugins.nobody]", "no folder or installed package has 'nobody'"),
+        ("[plugins.moto]", "Did you mean 'motto'"),
+        ('[plugins.x]\nuse = "no.such:Thing"', "cannot import"),
         ('[plugins.x]\nuse = "json"', "package.module:Name"),
-        ('[plugins.x]\nuse = "json:dumps"', "plugin x"),
-        ("[plugins.motto]\nwords = 3", "plugin motto"),
-        ("[plugins.loop_guard]\nlimit = 5", "loop_guard is built in"),
-        ("[plugins.loop_guard]\nenabled = false", "loop_guard is built in"),
-        ("[plugins.snapshots]", "snapshots is built in"),
+        ('[plugins.x]\nuse = "json:dumps"', "Plugin 'x'"),
+        ("[plugins.motto]\nwords = 3", "Plugin 'motto'"),
+        ("[plugins.loop_guard]\nlimit = 5", "built-in plugin 'loop_guard'"),
+        ("[plugins.loop_guard]\nenabled = false", "built-in plugin 'loop_guard'"),
+        ("[plugins.snapshots]", "built-in plugin 'snapshots'"),
     ],
 )
 def test_a_plugin_that_cannot_be_is_an_error_with_its_place(

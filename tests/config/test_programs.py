@@ -370,7 +370,7 @@ async def test_a_server_that_is_started_later_is_the_one_that_was_trusted(projec
         await (await runtime.send("go")).result()
         (source,) = [one for one in runtime.services.toolbox.sources if one.name == "x"]
         assert isinstance(source, McpSource)
-        assert "was changed since it was looked at" in source.error
+        assert "changed after its review" in source.error
     assert not ran.exists()
 
 
@@ -389,7 +389,7 @@ async def test_a_formatter_that_changes_while_the_program_runs_does_not_run(proj
         told = only_call(await (await runtime.send("again")).result()).result
     assert told is not None
     assert "f.sh in" in told.text
-    assert "was changed since it was looked at" in told.text
+    assert "changed after its review" in told.text
     assert (ran.read_text(), (project / "b.txt").read_text()) == ("first\n", "x")
 
 

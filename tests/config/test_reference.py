@@ -19,12 +19,12 @@ describe_type, reference, rewrite, rows_of, sections = (
     SCRIPT[name] for name in ("describe_type", "reference", "rewrite", "rows_of", "sections")
 )
 
-PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "configuration.md"
 
 
 def test_the_docs_say_what_the_code_says() -> None:
     text = PAGE.read_text("utf-8")
-    assert text == rewrite(text), "run: python scripts/settings_reference.py docs/configuration.md"
+    assert text == rewrite(text), "run: python scripts/settings_reference.py docs/reference/configuration.md"
 
 
 @pytest.mark.parametrize("section", sections(), ids=lambda section: section.table.__name__)

@@ -303,11 +303,11 @@ def test_what_changes_between_the_look_and_the_start_is_not_used(clone: Path, de
     settings = load(file, environment={}) if decided == "named" else settings_of(clone)
     assert "x" in servers_of(settings)
     write(clone / "mcp.json", MCP.replace("run-it", "other"))
-    with pytest.raises(ConfigError, match="changed since it was looked at"):
+    with pytest.raises(ConfigError, match="changed after its review"):
         build_runtime(settings, model=ScriptedModel([]), store=clone.parent / "chat.db")
     catalog_of(settings)
     write(clone / "dragoman.toml", '[providers.anthropic]\nbase_url = "https://other.example"\n')
-    with pytest.raises(ConfigError, match="changed since it was looked at"):
+    with pytest.raises(ConfigError, match="changed after its review"):
         catalog_of(settings)
 
 
@@ -317,7 +317,7 @@ def test_what_comes_to_be_where_ones_own_settings_look_is_not_used(clone: Path) 
     write(own, 'mcp_file = "mcp.json"\n')
     settings = settings_of(clone)
     write(clone / "mcp.json", MCP)
-    with pytest.raises(ConfigError, match="changed since it was looked at"):
+    with pytest.raises(ConfigError, match="changed after its review"):
         servers_of(settings)
     write(own, f'mcp_file = "{clone / "mcp.json"}"\n')
     assert "x" in servers_of(settings_of(clone))
@@ -450,5 +450,5 @@ async def test_a_program_is_told_why_a_provider_of_its_folder_is_not_there(
     Runtime(clone / "chat.db", model="acme/x")
     monkeypatch.chdir(clone.parent)
     async with Runtime(clone / "chat.db", model="openai/gpt-5.4") as runtime:
-        with pytest.raises(NotFound, match=r"Your own goes into dragoman\.toml"):
+        with pytest.raises(NotFound, match=r"Add your own to dragoman\.toml"):
             await runtime.send("Hi", model="acme/x")

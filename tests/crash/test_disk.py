@@ -105,7 +105,7 @@ async def test_a_turn_outlives_a_disk_that_is_full_for_a_while(tmp_path: Path) -
             scene.output = "x" * 40_000
             scene.go_on.set()
             await scene.broke_off(turn)
-            with pytest.raises(StoreUnavailable, match=r"make room|has room"):
+            with pytest.raises(StoreUnavailable, match=r"free some space|has room"):
                 await scene.runtime.send("y" * 200_000)
             filler.unlink()
             await scene.goes_on(turn)
@@ -166,5 +166,5 @@ async def test_an_attachment_that_is_gone_or_altered_says_what_to_do(tmp_path: P
         with pytest.raises(Unreadable, match="restore it from a copy"):
             await store.blob(key)
         file.unlink()
-        with pytest.raises(NotFound, match="restore its file from a copy"):
+        with pytest.raises(NotFound, match="Restore its file from a copy"):
             await store.blob(key)

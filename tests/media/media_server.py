@@ -1,4 +1,4 @@
-"""A provider on the loopback address that makes pictures, listens and speaks as OpenAI, Groq and xAI do.
+"""A provider on the loopback address that makes images, listens and speaks as OpenAI, Groq and xAI do.
 
 It checks what it gets as strictly as they do.
 """

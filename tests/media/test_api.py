@@ -106,7 +106,7 @@ async def test_models_come_with_what_they_do(tmp_path: Path) -> None:
     assert by_name["acme/dall-e-3"]["unit_prices"] == {"image": 0.04}
     assert answer["options"]["audio-tts"]["properties"]["format"]["enum"][0] == "mp3"
     assert refused.status == 422
-    assert "has none: attach one" in str(refused.body)
+    assert "has no image. Attach one" in str(refused.body)
 
 
 async def test_models_that_the_settings_name_are_listed_wherever_they_run(tmp_path: Path) -> None:

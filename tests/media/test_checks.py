@@ -20,19 +20,19 @@ FILM = File("video/mp4", url="data:video/mp4;base64,AAAA", name="film.mp4")
 @pytest.mark.parametrize(
     ("model", "parts", "match"),
     [
-        ("retoucher", [Text("a hat")], "has none: attach one.*acme/gpt-image-1.*makes pictures"),
-        ("retoucher", [PICTURE], "say what is to change"),
-        ("retoucher", [Text("x"), SOUND], "cannot be shown memo.wav.*acme/whisper-large-v3"),
-        ("whisper-large-v3", [Text("hello")], "has no recording: attach one"),
+        ("retoucher", [Text("a hat")], "has no image. Attach one.*acme/gpt-image-1.*makes images"),
+        ("retoucher", [PICTURE], "say what to change"),
+        ("retoucher", [Text("x"), SOUND], "does not take memo.wav.*acme/whisper-large-v3"),
+        ("whisper-large-v3", [Text("hello")], "has no recording. Attach one"),
         ("whisper-large-v3", [SOUND, SOUND], "one recording at a time"),
-        ("whisper-large-v3", [PICTURE], r"cannot be shown cat.png.*acme/retoucher changes pictures"),
-        ("tts-1", [PICTURE, Text("x")], "speaks what is written and cannot be shown cat.png"),
-        ("gpt-image-1", [PICTURE], "say what the picture is to show"),
-        ("dall-e-3", [Text("x"), PICTURE], "acme/retoucher changes pictures"),
+        ("whisper-large-v3", [PICTURE], r"does not take cat.png.*acme/retoucher changes images"),
+        ("tts-1", [PICTURE, Text("x")], "speaks text and does not take cat.png"),
+        ("gpt-image-1", [PICTURE], "say what the image should show"),
+        ("dall-e-3", [Text("x"), PICTURE], "acme/retoucher changes images"),
         ("dall-e-3", [Text("x"), FILM], "leave it out, or choose a model that takes films"),
-        ("retoucher", [Text("x"), ELSEWHERE], "is only an address: attach the file itself"),
+        ("retoucher", [Text("x"), ELSEWHERE], "is only an address. Attach the file itself"),
         ("talker", [Text("x"), SOUND], "have acme/whisper-large-v3 write it down first"),
-        ("talker", [Text("x"), PICTURE], "choose a model that takes images"),
+        ("talker", [Text("x"), PICTURE], "Choose a model that takes images"),
     ],
 )
 async def test_a_message_that_its_model_can_do_nothing_with_is_refused(
@@ -64,14 +64,14 @@ async def test_a_new_version_of_a_message_is_checked_against_what_stands_before_
         said = (await turn.result()).messages[0]
         messages, _ = await runtime.store.messages(chat.id)
         said = next(message for message in messages if message.role == "user")
-        with pytest.raises(BadRequest, match="has none"):
+        with pytest.raises(BadRequest, match="has no image"):
             await chat.edit(said.id, "a beard")
 
 
 async def test_a_type_cannot_be_asked_of_a_picture(tmp_path: Path) -> None:
     """M2 × R8"""
     async with media_server() as server, media_runtime(tmp_path, server) as runtime:
-        with pytest.raises(BadRequest, match="does not talk"):
+        with pytest.raises(BadRequest, match="gives no text"):
             await runtime.send("a square", model="acme/gpt-image-1", output_type=int)
     assert server.asked == []
 
@@ -85,9 +85,9 @@ async def test_what_is_queued_and_what_is_said_in_between_is_checked(tmp_path: P
         chat = await runtime.conversation(model="acme/gpt-image-1")
         sound = await put(runtime, wav(), "audio/wav", "memo.wav")
         turn = await chat.send("a square")
-        with pytest.raises(BadRequest, match=r"cannot be shown memo\.wav"):
+        with pytest.raises(BadRequest, match=r"does not take memo\.wav"):
             await turn.steer([Text("and this"), sound])
-        with pytest.raises(BadRequest, match=r"cannot be shown memo\.wav"):
+        with pytest.raises(BadRequest, match=r"does not take memo\.wav"):
             await chat.send([Text("and this"), sound], queue=True)
         await turn.cancel()
         await turn.result()

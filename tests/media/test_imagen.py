@@ -157,9 +157,9 @@ async def test_what_it_cannot_do_is_refused_before_anything_is_stored(tmp_path: 
     """M2: pictures to change, shapes it does not have, words it does not know."""
     async with google(tmp_path) as (server, runtime):
         picture = await put(runtime, png(), "image/png", "cat.png")
-        with pytest.raises(BadRequest, match=r"cannot be shown cat\.png"):
+        with pytest.raises(BadRequest, match=r"does not take cat\.png"):
             await runtime.send([Text("a hat"), picture])
-        with pytest.raises(BadRequest, match="Imagen makes pictures of 1:1, 3:4"):
+        with pytest.raises(BadRequest, match="Imagen makes images of 1:1, 3:4"):
             await runtime.send("a dragon", options={"size": "1000x300"})
         with pytest.raises(BadRequest, match="quality"):
             await runtime.send("a dragon", options={"quality": "high"})

@@ -128,7 +128,7 @@ async def test_what_was_kept_of_a_failed_answer_is_not_attached_later(tmp_path: 
         chat = await runtime.conversation()
         with pytest.raises(ProviderError):
             await (await chat.send("two", options={"n": 2})).result()
-        with pytest.raises(BadRequest, match="has none"):
+        with pytest.raises(BadRequest, match="has no image"):
             await chat.send("make it red", model="acme/retoucher")
         await (await chat.send("one")).result()
         server.instead = [torn]
@@ -143,7 +143,7 @@ async def test_pictures_in_a_body_that_ends_too_soon_are_kept(tmp_path: Path) ->
     async with media_server() as server, painting(tmp_path, server) as runtime:
         server.instead = [sends(3, png(), cut=True, aborts=False)]
         turn = await runtime.send("three", options={"n": 3})
-        with pytest.raises(ProviderError, match="ended before the reply was finished"):
+        with pytest.raises(ProviderError, match="ended before the reply was complete"):
             await turn.result()
         (answer,) = [one for one in (await turn.snapshot()).messages if one.role == "assistant"]
     assert len(answer.files) == 2

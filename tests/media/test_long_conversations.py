@@ -226,7 +226,7 @@ async def test_nothing_of_a_turn_without_an_answer_is_worked_on(tmp_path: Path) 
         sent = await put(runtime, png(99, 1), "image/png", "cat.png")
         with pytest.raises(ProviderError):
             await (await chat.send([Text(FORBIDDEN), sent])).result()
-        with pytest.raises(BadRequest, match="has none: attach one"):
+        with pytest.raises(BadRequest, match=r"has no image\. Attach one"):
             await chat.send("make it red")
         await (await chat.send([Text("make it red"), sent])).result()
         await (await chat.send("and rounder")).result()

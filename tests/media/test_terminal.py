@@ -119,7 +119,7 @@ async def test_what_cannot_be_done_is_said_and_nothing_is_kept(tmp_path: Path) -
         )
         listed = await program("conversations", "--json", folder=tmp_path)
     assert ended.status != 0
-    assert "acme/whisper-1 writes down what is spoken" in ended.err
+    assert "acme/whisper-1 transcribes speech" in ended.err
     assert server.asked == []
     assert "memo" not in listed.out
 

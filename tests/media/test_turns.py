@@ -1,4 +1,4 @@
-"""M1: a turn of a model that makes pictures, listens or speaks is a turn like another."""
+"""M1: a turn of a model that makes images, listens or speaks is a turn like another."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def test_a_protocol_that_has_no_such_models_says_so() -> None:
     own = catalog.providers["anthropic"]
     odd = Provider("odd", "Odd", "http://127.0.0.1:9", wire=own.wire, models={"x": {"type": "image-gen"}})
     models = Models(catalog=catalog.with_provider(odd), keys=Keys({"odd": "k"}, environment={}))
-    with pytest.raises(ConfigError, match="has no models of the type image-gen"):
+    with pytest.raises(ConfigError, match="has no models of type image-gen"):
         models("odd/x")
 
 

@@ -88,7 +88,7 @@ async def test_a_restart_forgets_nothing_that_is_stored(tmp_path: Path) -> None:
 async def test_nobody_leaves_it_out(tmp_path: Path) -> None:
     """O3, H1: a send may leave plugins out, and not this one."""
     async with _runtime(tmp_path, max_daily_tokens=100) as runtime:
-        with pytest.raises(BadRequest, match="daily_limit cannot be left out"):
+        with pytest.raises(BadRequest, match="cannot leave out daily_limit"):
             await runtime.send("go", disable=["daily_limit"])
 
 

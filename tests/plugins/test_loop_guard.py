@@ -68,7 +68,7 @@ async def test_the_third_time_a_person_is_asked(tmp_path: Path) -> None:
     """C10"""
     result, asked = await looped(tmp_path, [calls("look", at="door")] * 3 + [says("nothing")])
     assert [(event.kind, event.tool) for event in asked] == [("loop", "look")]
-    assert "look was called 2 times with these arguments" in asked[0].text
+    assert "called look 2 times with these arguments" in asked[0].text
     assert [call.state for call in calls_of(result.messages)] == [CallState.COMPLETED] * 3
 
 

@@ -124,7 +124,7 @@ async def test_a_turn_is_taken_back_and_done_again(tmp_path: Path, work: Path) -
 
         await turn.revert()
         assert picture(work) == before
-        with pytest.raises(BadRequest, match="nothing to redo"):
+        with pytest.raises(BadRequest, match="Nothing to redo"):
             await (await runtime.conversation()).redo()
 
 
@@ -307,7 +307,7 @@ async def test_without_recording_the_conversation_still_goes_back(tmp_path: Path
         done = await turn.revert()
         assert done.leaf == leaf
         assert (work / "a.txt").read_text() == "2\n"
-        with pytest.raises(BadRequest, match="nothing is recorded"):
+        with pytest.raises(BadRequest, match="records no file changes"):
             await turn.revert(files_only=True)
 
 

@@ -62,12 +62,12 @@ def test_an_address_is_filled_from_the_first_variable_that_is_set(
 @pytest.mark.parametrize(
     ("name", "environment", "says"),
     [
-        ("azure", {}, "set AZURE_OPENAI_ENDPOINT or AZURE_API_BASE or AZURE_RESOURCE_NAME to yours"),
-        ("vertex", {}, "Vertex .* set GOOGLE_CLOUD_PROJECT or GOOGLE_VERTEX_PROJECT"),
-        ("snowflake", {}, "set SNOWFLAKE_ACCOUNT or SNOWFLAKE_ACCOUNT_ID to yours"),
-        ("vertex", {"GOOGLE_CLOUD_PROJECT": "p/../../evil"}, "GOOGLE_CLOUD_PROJECT cannot be a part"),
-        ("bedrock", {"AWS_REGION": "x.evil.example/#"}, "AWS_REGION cannot be a part of the address"),
-        ("azure", {"AZURE_RESOURCE_NAME": "a@evil"}, "AZURE_RESOURCE_NAME cannot be a part"),
+        ("azure", {}, "Set AZURE_OPENAI_ENDPOINT or AZURE_API_BASE or AZURE_RESOURCE_NAME to yours"),
+        ("vertex", {}, "Vertex .* Set GOOGLE_CLOUD_PROJECT or GOOGLE_VERTEX_PROJECT"),
+        ("snowflake", {}, "Set SNOWFLAKE_ACCOUNT or SNOWFLAKE_ACCOUNT_ID to yours"),
+        ("vertex", {"GOOGLE_CLOUD_PROJECT": "p/../../evil"}, "GOOGLE_CLOUD_PROJECT cannot be part"),
+        ("bedrock", {"AWS_REGION": "x.evil.example/#"}, "AWS_REGION cannot be part of the address"),
+        ("azure", {"AZURE_RESOURCE_NAME": "a@evil"}, "AZURE_RESOURCE_NAME cannot be part"),
     ],
 )
 def test_a_variable_that_is_missing_or_cannot_be_right_is_named(
@@ -115,9 +115,9 @@ def test_the_region_of_an_address_wins_over_the_environment() -> None:
     ("text", "says"),
     [
         ('[providers.evil]\nbase_url = "https://e.example/v1"\nauth = "google"', r"evil\.auth: .*your own"),
-        ('[providers.bedrock]\nauth = "aws"', r"bedrock\.auth: how to sign in is for your own settings"),
+        ('[providers.bedrock]\nauth = "aws"', r"bedrock\.auth: set how to sign in in your own settings"),
         ('[providers.evil]\nbase_url = "https://e.example/${OPENAI_API_KEY}"', "without variables"),
-        ('[providers.openai.routes]\n"*" = "groq"', r"openai\.routes: where a model goes is for your own"),
+        ('[providers.openai.routes]\n"*" = "groq"', r"openai\.routes: set routes in your own"),
     ],
 )
 def test_a_projects_file_takes_no_account_and_no_variable(text: str, says: str, tmp_path: Path) -> None:

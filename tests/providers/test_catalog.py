@@ -125,11 +125,11 @@ def test_a_model_may_have_slashes_in_its_name(catalog: Catalog) -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("opnai/gpt-4o", r"unknown provider 'opnai': did you mean openai"),
-        ("nobody/x", r"`dragoman models` lists those.* \[providers\.nobody\], or comes with a base URL"),
-        ("gpt-4o", r"unknown model 'gpt-4o': did you mean openai/gpt-4o or azure/gpt-4o\?"),
+        ("opnai/gpt-4o", r"Unknown provider 'opnai': did you mean openai"),
+        ("nobody/x", r"Run `dragoman models` to list.* \[providers\.nobody\], or pass a base URL"),
+        ("gpt-4o", r"Unknown model 'gpt-4o': did you mean openai/gpt-4o or azure/gpt-4o\?"),
         ("never-received-of-it", r"write it as PROVIDER/MODEL"),
-        ("openai/", r"unknown model 'openai/'"),
+        ("openai/", r"Unknown model 'openai/'"),
     ],
 )
 def test_a_name_that_is_not_there_is_answered_with_what_is_near(
@@ -142,7 +142,7 @@ def test_a_name_that_is_not_there_is_answered_with_what_is_near(
 def test_an_address_that_only_the_person_knows_comes_from_the_environment(catalog: Catalog) -> None:
     azure = catalog.providers["azure"]
     assert azure.address({"AZURE_OPENAI_ENDPOINT": "https://mine.example"}) == "https://mine.example"
-    with pytest.raises(ConfigError, match="set AZURE_OPENAI_ENDPOINT"):
+    with pytest.raises(ConfigError, match="Set AZURE_OPENAI_ENDPOINT"):
         azure.address({})
     for address in ("https://mine.example", "https://mine.example/", "https://mine.example/openai/v1/"):
         url = azure.reached(address, NO_KEY).url("dep")
@@ -241,7 +241,7 @@ def test_a_provider_can_be_added_by_a_program(catalog: Catalog) -> None:
         ('[providers.openai]\nwire = "smoke"', r"providers\.openai\.wire: input should be 'openai_chat'"),
         ("[providers.openai.quirks]\nodd = true", r"providers\.openai\.quirks\.odd: unknown quirk"),
         ('[providers.openai.quirks]\nno_strict = "yes"', r"quirks\.no_strict: its type is bool"),
-        ('[providers."my own"]\nbase_url = "http://x"', r'providers\."my own": a provider\'s name'),
+        ('[providers."my own"]\nbase_url = "http://x"', r'providers\."my own": the name of a provider'),
         (
             '[providers.openai.models]\n"a-*" = { context = "big" }',
             r'providers\.openai\.models\."a-\*"\.context: input should be a valid integer',
@@ -278,7 +278,7 @@ def test_an_address_at_which_no_server_can_be_is_told_at_every_door(address: str
         load_catalog(written(tmp_path, f'[providers.mine]\nbase_url = "{address}"'))
     with pytest.raises(ConfigError, match="is not an address such as"):
         OpenAICompatible(address, "m")
-    with pytest.raises(ConfigError, match="MINE_URL holds no address"):
+    with pytest.raises(ConfigError, match="MINE_URL is not a valid address"):
         Provider("mine", "Mine", base_url_from=("MINE_URL",)).address({"MINE_URL": address})
     with pytest.raises(ValueError, match="an address begins with http"):
         McpServer(url=address)
@@ -301,7 +301,7 @@ def test_a_key_written_where_its_variable_belongs_is_not_repeated(tmp_path: Path
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"none\.toml cannot be read"):
+    with pytest.raises(ConfigError, match=r"cannot read .*none\.toml"):
         load_catalog(tmp_path / "none.toml")
 
 
@@ -348,6 +348,6 @@ def test_a_pattern_fits_what_it_fits_in_a_shell(pattern: str, name: str) -> None
 def test_the_docs_list_every_provider_of_the_catalog(catalog: Catalog) -> None:
     root = Path(__file__).parents[2]
     script = root / "scripts" / "providers_table.py"
-    page = (root / "docs" / "providers.md").read_text("utf-8")
+    page = (root / "docs" / "reference" / "providers.md").read_text("utf-8")
     rewrite = runpy.run_path(str(script))["rewrite"]
-    assert page == rewrite(page), "run: python scripts/providers_table.py docs/providers.md"
+    assert page == rewrite(page), "run: python scripts/providers_table.py docs/reference/providers.md"

@@ -356,9 +356,9 @@ async def test_a_token_that_is_ready_is_used_as_it_is() -> None:
         ({"token_uri": "http://tokens.example/token"}, "tokens that is not https://"),
         (
             {"type": "gdch_service_account"},
-            "type 'gdch_service_account' cannot be used here: take the key of a service",
+            "type 'gdch_service_account'. Use the key of a service",
         ),
-        ({"type": None}, "type None cannot be used here"),
+        ({"type": None}, "not support credentials of type None"),
     ],
 )
 def test_an_account_that_cannot_be_used_is_refused_with_its_variable(
@@ -374,7 +374,7 @@ async def test_a_private_key_that_is_none_is_refused_and_not_shown(tmp_path: Pat
     served = Cloud(url="https://oauth2.example")
     environment = google(served, tmp_path, private_key="-----BEGIN secretsecret")
     async with models_at(served, "vertex", environment) as models:
-        with pytest.raises(ConfigError, match="its private key cannot be used") as raised:
+        with pytest.raises(ConfigError, match="the private key is invalid") as raised:
             await text_of(models, "vertex/gemini-3-pro")
     assert "secretsecret" not in str(raised.value)
 

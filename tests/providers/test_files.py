@@ -45,7 +45,7 @@ async def test_a_model_that_turns_out_to_be_blind_is_told_of_pictures(tmp_path: 
     async def twice(talked: Talk) -> None:
         picture = await talked.picture()
         assert await talked.say([Text("Look:"), picture]) == "Hello."
-        with pytest.raises(BadRequest, match="cannot be shown"):
+        with pytest.raises(BadRequest, match="does not take"):
             await talked.say([picture])
 
     talked = await talk(tmp_path, Picky(shows_image, error), then=twice)

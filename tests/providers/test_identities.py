@@ -256,7 +256,7 @@ async def test_who_has_to_sign_in_with_sso_again_is_told_so(tmp_path: Path) -> N
     async with identities() as who, cloud() as served:
         environment = sso(who, tmp_path)
         async with models_at(served, "bedrock", environment, lambda: NOW + 7200) as models:
-            with pytest.raises(ProviderError, match="the session of SSO is over") as raised:
+            with pytest.raises(ProviderError, match="the SSO session has ended") as raised:
                 await text_of(models, MODELS["bedrock"])
     assert "aws sso login" in (raised.value.hint or "")
     assert not who.asked

@@ -60,10 +60,10 @@ async def test_r9_a_refusal_that_was_heard_twice_is_not_asked_for_again(tmp_path
         for heard, asked in ((1, 2), (2, 2), (2, 1)):
             before = len(server.bodies)
             (notice,) = await process(server, file)
-            assert "acme/m does not take temperature: it is left out" in notice
+            assert "acme/m does not take temperature, so Dragoman leaves it out" in notice
             assert len(server.bodies) - before == asked
             assert [one.times for one in Lessons(file, clock=lambda: NOW).all()] == [heard]
-        assert notice.endswith("as was learned before")
+        assert notice.endswith("(learned earlier)")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert "Unsupported" not in file.read_text()  # no words of theirs
 

@@ -280,7 +280,9 @@ async def test_a_server_that_wants_no_thoughts_back_is_sent_them_once(tmp_path: 
     second, third, *_ = (body["messages"] for body in talked.server.bodies[1:])
     assert second[-2]["reasoning_content"] == "Hm."
     assert "reasoning_content" not in third[-2]
-    assert talked.learned == ["acme/model does not take messages.reasoning_content: it is left out"]
+    assert talked.learned == [
+        "acme/model does not take messages.reasoning_content, so Dragoman leaves it out"
+    ]
     assert not thinks(talked.server.bodies[-1])
 
 

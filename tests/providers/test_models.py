@@ -92,7 +92,7 @@ async def test_the_registry_is_what_a_runtime_takes(tmp_path: Path) -> None:
         registry: Callable[[str | None], Model] = models
         async with Runtime(tmp_path / "chat.db", model=registry) as runtime:
             result = await (await runtime.send("Hello?")).result()
-            with pytest.raises(NotFound, match="unknown provider 'nobody'"):
+            with pytest.raises(NotFound, match="Unknown provider 'nobody'"):
                 await runtime.send("Hello?", model="nobody/x")
     assert result.text == "Hi."
 
@@ -111,9 +111,9 @@ def test_a_model_knows_what_the_catalog_knows_of_it() -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        (None, "no model is named: .*PROVIDER/MODEL"),
-        ("groq/llama-3.1-8b-instant", "no key for Groq: set GROQ_API_KEY"),
-        ("azure/gpt-4o", "set AZURE_OPENAI_ENDPOINT"),
+        (None, "Name a model as PROVIDER/MODEL"),
+        ("groq/llama-3.1-8b-instant", "No key for Groq. Set GROQ_API_KEY"),
+        ("azure/gpt-4o", "Set AZURE_OPENAI_ENDPOINT"),
     ],
 )
 def test_what_is_missing_is_said_with_what_to_do(
@@ -147,7 +147,7 @@ def test_a_wire_may_be_named_by_its_beginning() -> None:
     assert [wire(name).name for name in WIRES] == list(WIRES)
     assert wire("anthropic").name == "anthropic_messages"
     for name in ("openai", "smoke", ""):
-        with pytest.raises(ConfigError, match=f"unknown wire '{name}': choose one of openai_chat"):
+        with pytest.raises(ConfigError, match=f"Unknown wire '{name}'. Choose one of: openai_chat"):
             wire(name)
 
 

@@ -269,7 +269,7 @@ async def test_files_go_up_and_come_down_in_pieces(tmp_path: Path) -> None:
         beyond = await site.ask("GET", f"/api/files/{file['blob']}", headers={"range": "bytes=99-"})
         assert beyond.status == 416
         empty = await site.ask("POST", "/api/files?name=b.txt", b"", headers=raw)
-        assert "the file 'b.txt' is empty" in str(empty.body)
+        assert "The file 'b.txt' is empty." in str(empty.body)
         page = await site.ask("GET", f"/api/files/{file['blob']}?type=text/html")
         assert page.headers["content-type"] == "application/octet-stream"
         assert page.headers["content-disposition"].startswith("attachment")

@@ -259,14 +259,14 @@ async def test_errors_notices_and_limits_have_their_codes_over_http(tmp_path: Pa
     script = [calls("add", a=1, b=1), calls("add", a=2, b=2), says("Enough.")]
     async with served(tmp_path, script, tools=[add]) as site:
         refused = await site.ask("GET", "/api/conversations/conv_none")
-        assert refused.body["detail"] == "unknown conversation 'conv_none'"
+        assert refused.body["detail"] == "Unknown conversation 'conv_none'"
         assert (refused.body["code"], refused.body["values"]["id"]) == ("not_found", "conv_none")
         id = await site.conversation()
         await site.ask("PATCH", f"/api/conversations/{id}", {"settings": {"max_rounds": 1}})
         turn = await site.say("go", id)
         events = [one.data for one in await site.until(f"/api/turns/{turn}/events", "turn.end")]
         (notice,) = (event for event in events if event.get("kind") == "limit")
-        assert notice["text"] == "The limit of 1 round of tool calls is reached: the answer is asked for."
+        assert notice["text"] == "Limit reached: 1 round of tool calls. The model gives its answer now."
         assert notice["said"]["text"]["code"] == "limit.reached"
         assert notice["said"]["text"]["values"]["limit"]["code"] == "limit.round"
         assert events[-1]["said"]["limit"]["values"] == {"count": 1}

@@ -76,7 +76,7 @@ async def test_a_damaged_file_is_no_bug_of_the_server_also_where_it_finds_out_wh
     async with served(tmp_path, [says("x")]) as site:
         refused = await site.ask("GET", "/api/me", headers={"authorization": "Bearer key of ada"})
         assert (refused.status, refused.headers["retry-after"]) == (503, "30")
-        assert "its file is damaged" in refused.body["detail"]
+        assert "the file is damaged" in refused.body["detail"]
         assert "restore it from a copy" in refused.body["hint"]
         assert (await site.get("/api/me"))["user"] == "local"
 

@@ -200,7 +200,7 @@ async def test_settings_that_want_a_sign_in_nobody_asks_for_are_named(folder: Fo
             added = await add_server(site, name="open", url=f"http://127.0.0.1:{port}/mcp", oauth=True)
             assert (added.body["state"], added.body["signs_in"]) == ("login", True)
             tried = await ended(site, "open")
-            assert (tried["state"], tried["error"]) == ("unneeded", 'take auth = "oauth" out of its settings')
+            assert (tried["state"], tried["error"]) == ("unneeded", 'remove auth = "oauth" from its settings')
 
 
 async def ended(site: Site, name: str) -> dict[str, Any]:

@@ -81,10 +81,10 @@ async def test_an_agent_of_another_file_is_edited_there(folder: Folder) -> None:
         agents = [*site.runtime.services.agents.values()]
         site.runtime.use_agents([*agents, Agent(name="guide", handoffs=("coder",))])
         refused = await site.ask("PUT", "/api/setup/agents/guide", {"prompt": "x"})
-        assert (refused.status, "edit it there" in refused.body["detail"]) == (422, True)
+        assert (refused.status, "Edit it there" in refused.body["detail"]) == (422, True)
         assert (await site.ask("DELETE", "/api/setup/agents/guide")).status == 422
         kept = await site.ask("DELETE", "/api/setup/agents/coder")
-        assert (kept.status, "hands over to coder" in kept.body["detail"]) == (422, True)
+        assert (kept.status, "hands over to 'coder'" in kept.body["detail"]) == (422, True)
         assert "agents" in tomllib.loads(folder.file.read_text())
 
 
@@ -95,7 +95,7 @@ async def test_an_agent_that_works_in_a_turn_is_not_removed(folder: Folder) -> N
         turn = await site.say("go", agent="coder")
         await site.until(f"/api/turns/{turn}/events", "call.asked")
         refused = await site.ask("DELETE", "/api/setup/agents/coder")
-        assert (refused.status, "works in 1 turns that are not over" in refused.body["detail"]) == (422, True)
+        assert (refused.status, "works in 1 unfinished turns" in refused.body["detail"]) == (422, True)
         assert (await site.ask("PUT", "/api/setup/agents/coder", {"prompt": "You rest."})).status == 200
         assert (await site.ask("POST", f"/api/turns/{turn}/cancel", {})).status == 200
         await site.until(f"/api/turns/{turn}/events", "turn.end")
@@ -138,6 +138,9 @@ async def test_no_agent_is_written_with_which_the_server_could_not_start_again(f
     async with set_up(folder) as site:
         before = folder.file.read_bytes()
         refused = await site.ask("PUT", "/api/setup/agents/reader", {"prompt": "x"})
-        assert (refused.status, "two tool groups named agents" in refused.body["detail"]) == (422, True)
+        assert (refused.status, "Two tool groups have the name 'agents'" in refused.body["detail"]) == (
+            422,
+            True,
+        )
         assert folder.file.read_bytes() == before
         assert not site.runtime.services.agents

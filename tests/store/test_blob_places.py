@@ -181,7 +181,7 @@ async def test_another_store_does_not_take_the_place(
         pass  # who only looks leaves it free
     async with opened(address) as store:
         await store.put_blob(b"first")
-    with pytest.raises(ConfigError, match=r"another store.*prefix of its own"):
+    with pytest.raises(ConfigError, match=r"another store.*separate prefix"):
         async with opened(other):
             raise AssertionError
     async with opened(address) as store:

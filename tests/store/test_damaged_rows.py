@@ -114,7 +114,7 @@ async def test_what_belongs_to_a_row_that_is_gone_is_refused_in_words(tmp_path: 
         await chat.send("then", queue=True)
         with disk(runtime, tmp_path) as db:
             db.execute("UPDATE turns SET id = 'turn_x'")
-        with pytest.raises(StoreUnavailable, match=r"a row is gone to which this belongs.*dragoman doctor"):
+        with pytest.raises(StoreUnavailable, match=r"a row that this belongs to is missing.*dragoman doctor"):
             await chat.send("and then", queue=True)
 
 

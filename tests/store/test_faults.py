@@ -106,7 +106,7 @@ async def test_a_full_disk_is_reported_and_nobodys_write_is_half_done(tmp_path: 
     for error in await asyncio.gather(*writes, return_exceptions=True):
         assert isinstance(error, StoreUnavailable)
         assert "the disk is full" in str(error)
-        assert "make room" in str(error)
+        assert "free some space" in str(error)
     await store._writer.submit(lambda db: db.execute("PRAGMA max_page_count = 1000000").fetchone())
     assert [one.id for one in await store.conversations()] == ["conv_1"]
     await store.add_conversation(Conversation("conv_2"), [large("msg_2")])
@@ -122,7 +122,7 @@ async def test_a_file_that_is_damaged_is_reported_to_whoever_reads_or_writes(tmp
     overwrite_table(tmp_path / "chat.db", "messages")
     await store.open()
     try:
-        with pytest.raises(StoreUnavailable, match="its file is damaged"):
+        with pytest.raises(StoreUnavailable, match="the file is damaged"):
             await store.messages("conv_1")
         with pytest.raises(StoreUnavailable, match="restore it from a copy"):
             await store.add_conversation(Conversation("conv_2"), [large("msg_2")])

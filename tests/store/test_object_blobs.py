@@ -286,7 +286,7 @@ async def test_two_stores_do_not_share_a_place(server: ObjectServer) -> None:
     assert len({type(one) for one in done[:3]} | {type(done[3])}) == 2, "those of one store, or of the other"
     assert {type(one) for one in done} == {str, StoreUnavailable}
     first, second = ("store-1", "store-2") if isinstance(done[0], str) else ("store-2", "store-1")
-    with pytest.raises(ConfigError, match=r"another store.*prefix of its own.*chat/owner"):
+    with pytest.raises(ConfigError, match=r"another store.*separate prefix.*chat/owner"):
         await ObjectBlobs(URL).claim(second)
     await ObjectBlobs(f"{URL}/two").claim(second)
     await ObjectBlobs(URL).claim(first)

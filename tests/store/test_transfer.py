@@ -113,10 +113,10 @@ async def test_an_export_is_refused_in_words(tmp_path: Path) -> None:
             ({"format": "2"}, "not an export of a conversation"),
             (
                 {"messages": [question, {**answer, "role": "system"}]},
-                "damaged at messages.1.role: Input",
+                "invalid at messages.1.role: Input",
             ),
-            ({"messages": [answer]}, "hangs on"),
-            ({"messages": [question, answer, answer]}, "a message is in it twice"),
+            ({"messages": [answer]}, "belongs below"),
+            ({"messages": [question, answer, answer]}, "it has a message twice"),
             ({"blobs": {"0" * 64: "eA=="}}, "is not what its name says"),
         )
         things: list[Any] = [[], None, "x"]
@@ -133,7 +133,7 @@ async def test_an_export_is_refused_in_words(tmp_path: Path) -> None:
             {"private": {"x": 1}},
         ]
         for settings in wrong:
-            with pytest.raises(BadRequest, match="damaged: its setting"):
+            with pytest.raises(BadRequest, match="invalid: its setting"):
                 await runtime.import_conversation({**good, "conversation": {**about, "settings": settings}})
         assert len(await runtime.conversations()) == 1
 
@@ -250,7 +250,7 @@ async def test_the_conversations_of_tasks_come_along(tmp_path: Path) -> None:
         first, second = exported["tasks"]
         damages: list[JsonValue] = ["x", [{}], [second], [{**first, "messages": 3}]]
         for damage in damages:
-            with pytest.raises(BadRequest, match="damaged"):
+            with pytest.raises(BadRequest, match="invalid"):
                 await there.import_conversation({**exported, "tasks": damage})
         assert len(await there.store.conversations()) == before
     store = Filling(tmp_path / "full.db")

@@ -120,7 +120,7 @@ def test_the_first_folder_wins_and_what_is_broken_is_told(tmp_path: Path) -> Non
     skills = Skills([tmp_path / "near", tmp_path / "far", tmp_path / "nowhere"])
     assert skills.skills["bake"].text == "near"
     assert len(skills.warnings) == 1
-    assert "no description" in skills.warnings[0]
+    assert "needs a description" in skills.warnings[0]
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_the_first_folder_wins_and_what_is_broken_is_told(tmp_path: Path) -> Non
         ("---\n[1, 2]\n---\n", "not a list of names"),
         ("---\na: [\n---\n", "not valid YAML"),
         ("---\nname: 5\ndescription: x\n---\n", "not a text"),
-        ("---\nname: a\ndescription: ''\n---\n", "no description"),
+        ("---\nname: a\ndescription: ''\n---\n", "needs a description"),
     ],
 )
 def test_what_is_wrong_with_a_skill_is_said(text: str, words: str) -> None:

@@ -307,10 +307,10 @@ def named(**options: Any) -> Tool:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "tool '<lambda>': a name is"),
-        ({"name": "two words"}, "tool 'two words': a name is"),
-        ({"name": "x" * 65}, "a name is 1 to 64"),
-        ({"name": "files.read"}, "a name is"),
+        ({}, "Invalid tool name '<lambda>'"),
+        ({"name": "two words"}, "Invalid tool name 'two words'"),
+        ({"name": "x" * 65}, "Use 1 to 64"),
+        ({"name": "files.read"}, "Invalid tool name"),
         ({"name": "t", "timeout": "10"}, "tool t: timeout is a number above 0, not '10'"),
         ({"name": "t", "timeout": 0}, "tool t: timeout is a number above 0, not 0"),
         ({"name": "t", "timeout": -1}, "timeout"),

@@ -66,13 +66,13 @@ def test_a_name_twice_in_one_group_is_refused() -> None:
     """C11"""
     with pytest.raises(ConfigError, match="group files: there are two tools named read"):
         Group("files", (named("read"), named("read")))
-    with pytest.raises(ConfigError, match="two tool groups named files"):
+    with pytest.raises(ConfigError, match="Two tool groups have the name 'files'"):
         Toolbox([FILES, FILES])
 
 
 def test_names_that_cannot_be_told_apart_are_refused_before_any_turn() -> None:
     """C11"""
-    with pytest.raises(ConfigError, match="two tools would be offered as web_read: rename one"):
+    with pytest.raises(ConfigError, match=r"Two tools have the name 'web_read'\. Rename one"):
         Toolbox([Group("files", (named("read"), named("web_read"))), WEB])
 
 

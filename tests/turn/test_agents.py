@@ -319,7 +319,7 @@ async def test_agents_are_replaced_while_the_program_runs(tmp_path: Path) -> Non
         await turn.answer(turn.question, allow_once())
         await turn.result()
         assert await turns_of_agent(runtime.services, "one") == []
-        with pytest.raises(ConfigError, match="hands over to nobody"):
+        with pytest.raises(ConfigError, match="hands over to 'nobody'"):
             runtime.use_agents([Agent(name="x", handoffs=("nobody",))])
         assert [*runtime.services.agents] == ["one"]
         runtime.use_agents([other])

@@ -219,7 +219,7 @@ async def test_arguments_may_be_edited_and_the_model_is_told(tmp_path: Path) -> 
     assert (call.arguments, call.original) == ({"path": "b.txt"}, {"path": "a.txt"})
     assert call.result is not None
     assert call.result.note == (
-        'A person changed the arguments before the call ran. It ran with: {"path":"b.txt"}'
+        'A user changed the arguments before the call ran. It ran with: {"path":"b.txt"}'
     )
 
 
@@ -255,7 +255,7 @@ async def test_a_question_is_answered_once(tmp_path: Path) -> None:
         (settled,) = (outcome for outcome in outcomes if isinstance(outcome, Question))
         assert sum(isinstance(outcome, AlreadyAnswered) for outcome in outcomes) == 1
         assert settled.answer is not None
-        with pytest.raises(AlreadyAnswered, match=f"already answered: {settled.answer.verdict}"):
+        with pytest.raises(AlreadyAnswered, match=f"already has an answer: {settled.answer.verdict}"):
             await runtime.answer(question, allow_once())
     assert ran == (["a"] if settled.answer.verdict == "allow" else [])
 
@@ -307,7 +307,7 @@ async def test_an_answer_is_bound_to_the_arguments_that_were_shown(tmp_path: Pat
             await runtime.answer(turn.question, Answer("allow", hash="0" * 32))
         with pytest.raises(BadRequest, match="'withhold' does not answer question"):
             await runtime.answer(turn.question, withhold())
-        with pytest.raises(NotFound, match="unknown question 'ask_x'"):
+        with pytest.raises(NotFound, match="Unknown question 'ask_x'"):
             await runtime.answer("ask_x", allow_once())
         await turn.cancel()
 

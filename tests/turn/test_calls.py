@@ -240,7 +240,7 @@ async def test_a_tool_may_ask_the_person(tmp_path: Path) -> None:
         assert await turn.reached("waiting")
         (question,) = turn.questions
         assert (question.kind, question.text, question.choices) == ("tool", "Which drink?", ("tea", "coffee"))
-        with pytest.raises(Exception, match="choose one of: tea, coffee"):
+        with pytest.raises(Exception, match="Choose one of: tea, coffee"):
             await turn.answer(question, reply("gin"))
         await turn.answer(question, reply("tea"))
         call = only_call(await turn.result())
@@ -404,7 +404,7 @@ async def test_the_third_same_call_of_a_turn_asks_the_person(tmp_path: Path) -> 
         assert await turn.reached("waiting")
         (question,) = turn.questions
         assert question.kind == "loop"
-        assert "called 2 times" in question.text
+        assert "called add 2 times" in question.text
         await turn.answer(question, allow_once())
         assert (await turn.result()).text == "3"
 

@@ -101,7 +101,7 @@ async def test_cancel_releases_an_open_question(tmp_path: Path) -> None:
         await turn.cancel()
         assert (await turn.result()).state == "cancelled"
         assert await runtime.questions() == []
-        with pytest.raises(BadRequest, match="already answered: the turn ended"):
+        with pytest.raises(BadRequest, match="already has an answer: the turn ended"):
             await runtime.answer(question, allow_once())
 
 

@@ -112,7 +112,7 @@ async def test_a_result_of_what_nobody_has_allowed_yet_is_refused(tmp_path: Path
         turn = await runtime.send("go")
         assert await turn.reached("waiting")
         (call,) = calls_of((await turn.snapshot()).messages)
-        with pytest.raises(BadRequest, match="does not run yet: it is asked"):
+        with pytest.raises(BadRequest, match=r"is not running\. Its state is asked"):
             await runtime.commands.deliver(call.id, ToolResult("2"))
         await turn.cancel()
 

@@ -275,7 +275,7 @@ async def test_a_program_that_stops_does_not_end_its_turns(tmp_path: Path) -> No
         completed = asyncio.create_task(turn.reached("completed"))
         await asyncio.wait_for(reached.wait(), PATIENCE)
     for either in (waiting, completed):
-        with pytest.raises(TurnInterrupted, match="resumes when the store is opened again"):
+        with pytest.raises(TurnInterrupted, match="resumes when a process opens the store again"):
             await either
     async with runtime_with(tmp_path, [says("done")], tools=[sleep]) as second:
         assert (await second.turn(turn.id).result()).text == "done"

@@ -65,7 +65,7 @@ async def test_a_group_of_ones_own_is_not_taken_by_that_of_agents(tmp_path: Path
     """C11: nothing is exchanged where the names cannot be told apart."""
     own = Group("agents", (add,))
     async with runtime_with(tmp_path, [says("hi")], tools=[own]) as runtime:
-        with pytest.raises(ConfigError, match="two tool groups named agents"):
+        with pytest.raises(ConfigError, match="Two tool groups have the name 'agents'"):
             runtime.use_agents([CLERK])
         assert not runtime.services.agents
         runtime.use_agents([])

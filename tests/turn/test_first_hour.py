@@ -99,7 +99,7 @@ async def test_a_server_that_takes_its_time_is_told_of(tmp_path: Path) -> None:
         turn = await runtime.send("go")
         notices = [event async for event in turn.events() if isinstance(event, Notice)]
     (told,) = [one.text for one in notices if one.kind == "source"]
-    assert told == "the tools of slow are missing: it has not started yet, and its tools come when it has"
+    assert told == "the tools of slow are missing: it is still starting, and its tools follow"
 
 
 class Nothing(BaseModel):
@@ -110,7 +110,7 @@ MISTAKES: list[tuple[Any, str]] = [
     (lambda: Agent(name="a", limits={"max_rounds": 2}), "limits are Limits"),  # type: ignore[arg-type]
     (lambda: Agent(name="a", model=ScriptedModel([])), "its model is a name"),  # type: ignore[arg-type]
     (lambda: Agent(name="a", rules=("deny x",)), "rules are Rule"),  # type: ignore[arg-type]
-    (lambda: Models(OpenAICompatible("http://localhost:1/v1", model="m")), "by its name here"),  # type: ignore[arg-type]
+    (lambda: Models(OpenAICompatible("http://localhost:1/v1", model="m")), "Name a model here"),  # type: ignore[arg-type]
 ]
 
 
@@ -126,7 +126,7 @@ async def test_what_is_no_tool_and_no_chain_is_told(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="3 is not a tool"):
         Runtime(tmp_path / "a.db", model=ScriptedModel([]), tools=[3])  # type: ignore[list-item]
     wrong: Any = [ScriptedModel([fails("down")]), ScriptedModel([says("x")])]
-    with pytest.raises(ConfigError, match="a chain has names"):
+    with pytest.raises(ConfigError, match="A chain takes names"):
         Runtime(tmp_path / "a.db", model=wrong)
 
 
@@ -137,9 +137,12 @@ async def test_one_of_several_addresses_is_meant_by_its_name(tmp_path: Path) -> 
         find: Any = {"near/m": near}.get
         given: Any = far
         async with Runtime(tmp_path / "a.db", model=find) as runtime:
-            with pytest.raises(ConfigError, match="which is none: give addresses to Runtime"):
+            with pytest.raises(
+                ConfigError,
+                match=r"which is not a model\. To choose between models by name, pass a list to Runtime",
+            ):
                 await runtime.send("Hi", model="near/m")
-            with pytest.raises(NotFound, match="unknown model 'far/m'"):
+            with pytest.raises(NotFound, match="Unknown model 'far/m'"):
                 await runtime.send("Hi", model="far/m")
         async with Runtime(tmp_path / "a.db", model=[near, far]) as runtime:
             with pytest.raises(BadRequest, match=r"Runtime\(model=…\) takes a list of addresses"):

@@ -163,5 +163,5 @@ async def test_a_task_is_bound_by_who_gave_it(tmp_path: Path) -> None:
 
 
 def test_who_is_not_there_cannot_be_handed_to(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="hands over to nobody"):
+    with pytest.raises(ConfigError, match="hands over to 'nobody'"):
         Runtime(tmp_path / "chat.db", model=ScriptedModel([]), agents=[Agent(name="a", handoffs=("nobody",))])

@@ -228,7 +228,7 @@ async def test_a_tool_that_is_not_there_is_told_at_the_start(
     tmp_path: Path, tools: tuple[str, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
     async with _runtime(tmp_path, [], [Agent(name="a", tools=tools)]):
-        assert f"agent a: unknown group or tool '{tools[0]}'" in caplog.text
+        assert f"agent a: Unknown group or tool '{tools[0]}'" in caplog.text
 
 
 @pytest.mark.parametrize("tools", ["tools", (danger,)])

@@ -195,7 +195,7 @@ async def test_what_was_set_aside_goes_on_when_a_person_wants_it_and_what_it_lac
     async with runtime_with(tmp_path, lambda _: says("done"), tools=[add], allow=()) as second:
         await second.answer(question, allow_once())
         for _ in range(2):
-            with pytest.raises(TurnSetAside, match="cannot be read"):
+            with pytest.raises(TurnSetAside, match="cannot read"):
                 await second.turn(turn.id).resume()
         damage(tmp_path / "chat.db", turn.id, mended=True)
         assert await second.turn(turn.id).resume()
@@ -223,7 +223,7 @@ async def test_a_turn_that_cannot_be_read_stops_nothing_else(tmp_path: Path) -> 
             await other.answer(question, allow_once())
         result = await asyncio.wait_for(second.turn(good.id).result(), PATIENCE)
         assert calls_of(result.messages)[0].state is CallState.COMPLETED
-        with pytest.raises(TurnSetAside, match="cannot be read"):
+        with pytest.raises(TurnSetAside, match="cannot read"):
             await second.turn(bad.id).result()
         conversation = (await second.store.turn(bad.id)).conversation
         assert await second.turn(bad.id).cancel()
@@ -256,10 +256,10 @@ async def test_a_watch_that_fails_is_told_and_begun_again(
     ("said", "match"),
     [
         ({"model": ScriptedModel([])}, "a function from names to models"),
-        ({"system": 5}, "system is a text, not 5"),
-        ({"options": [1]}, "options is a table"),
+        ({"system": 5}, "system must be a text, not 5"),
+        ({"options": [1]}, "options must be a table"),
         ({"tools": {"files": "false"}}, "true or false"),
-        ({"disable": "titles"}, "a list of names of plugins"),
+        ({"disable": "titles"}, "a list of plugin names"),
     ],
 )
 async def test_what_could_not_be_read_again_is_not_stored(

@@ -154,7 +154,7 @@ class _Insatiable(Plugin):
         await append.and_request("More!")
 
 
-@pytest.mark.parametrize("limited", [False, True], ids=["a person's stop", "a limit"])
+@pytest.mark.parametrize("limited", [False, True], ids=["a user's stop", "a limit"])
 async def test_a_turn_that_is_closed_asks_for_its_answer_also_after_a_restart(
     tmp_path: Path, limited: bool
 ) -> None:

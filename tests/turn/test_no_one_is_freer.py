@@ -1,4 +1,4 @@
-"""A task is never freer than who gave it (P9, docs/agents.md)."""
+"""A task is never freer than who gave it (P9, docs/guide/agents.md)."""
 
 from __future__ import annotations
 

@@ -53,9 +53,9 @@ async def test_a_result_that_waits_for_a_person_says_how_to_answer(caplog: pytes
         with caplog.at_level(logging.WARNING, "dragoman.turn"):
             assert await turn.reached("waiting")
             questions = await runtime.questions()
-            await eventually(lambda: "waits for a person" in caplog.text)
+            await eventually(lambda: "waits for approval" in caplog.text)
         assert f"runtime.answer('{questions[0].id}', allow_once())" in caplog.text
-        with pytest.raises(Unanswered, match="waits for a person"):
+        with pytest.raises(Unanswered, match="waits for approval"):
             await turn.result(strict=True)
         await runtime.answer(questions[0].id, allow_once())
         assert (await waiting).text == "I do not know."

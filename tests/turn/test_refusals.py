@@ -22,8 +22,8 @@ from tests.runtimes import runtime_with
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"mode": "loud"}, "mode 'loud': it is one of auto, ask, manual, off"),
-        ({"dialect": "loud"}, "dialect 'loud': it is one of auto, native"),
+        ({"mode": "loud"}, "Unknown mode 'loud'. Choose one of: auto, ask, manual, off"),
+        ({"dialect": "loud"}, "Unknown dialect 'loud'. Choose one of: auto, native"),
         ({"tools": {"loud": True}}, "loud"),
         ({"agent": "loud"}, "loud"),
     ],

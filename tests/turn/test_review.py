@@ -62,7 +62,7 @@ async def test_a_result_may_be_edited(tmp_path: Path) -> None:
     """P5"""
     result, state, sent = await _review(tmp_path, release("salary: [removed]"))
     assert (result.text, state) == ("salary: [removed]", CallState.COMPLETED)
-    assert result.note == "A person edited this result."
+    assert result.note == "A user edited this result."
     assert "5000" not in sent
 
 
@@ -243,7 +243,7 @@ async def test_arguments_are_not_edited_after_the_call_ran(tmp_path: Path, answe
     async with runtime_with(tmp_path, [calls("report"), says("ok")], tools=[report]) as runtime:
         turn = await runtime.send("go")
         assert await turn.reached("waiting")
-        with pytest.raises(BadRequest, match="allowed"):
+        with pytest.raises(BadRequest, match="only if you allow"):
             await turn.answer(turn.question, answer)
         await turn.answer(turn.question, release())
         await turn.result()

@@ -43,7 +43,7 @@ async def test_a_switch_of_a_tool_that_does_not_exist_is_refused(tmp_path: Path,
             chat.change(tools={name: False}),
             runtime.conversation(tools={name: False}),
         ):
-            with pytest.raises(BadRequest, match=f"unknown group or tool '{name}'"):
+            with pytest.raises(BadRequest, match=f"Unknown group or tool '{name}'"):
                 await attempt
         await (await chat.send("hi", tools={"add": False})).result()
         assert model_of(runtime).requests[-1].tools == ()

@@ -141,7 +141,7 @@ async def test_a_key_with_other_content_is_an_error(opened: Open) -> None:
             chat.send("go", key="k"),
         ]
         for other in others:
-            with pytest.raises(KeyReused, match="'k' was used for another send"):
+            with pytest.raises(KeyReused, match="Another send used the idempotency key 'k'"):
                 await other
         assert await chat.messages() == []
         ada = await runtime.conversation(user="ada")

@@ -65,8 +65,8 @@ async def _nothing_is_left(runtime: Runtime, inner: str) -> None:
 
 
 async def test_what_a_task_of_a_task_asks_is_asked_by_the_turn_at_the_top(tmp_path: Path) -> None:
-    """P6 x docs/agents.md: whoever follows that one need not know how deep the work goes. What a tool that is
-    no task reports is no question."""
+    """P6 x docs/guide/agents.md: whoever follows that one need not know how deep the work goes. What a tool
+    that is no task reports is no question."""
 
     @tool
     def reports(context: ToolContext) -> str:
@@ -94,7 +94,7 @@ async def test_what_a_task_of_a_task_asks_is_asked_by_the_turn_at_the_top(tmp_pa
 
 
 async def test_a_turn_that_fails_ends_its_tasks(tmp_path: Path) -> None:
-    """T8 x docs/agents.md: nobody waits for them any more."""
+    """T8 x docs/guide/agents.md: nobody waits for them any more."""
     asked = asyncio.Event()
 
     class Fails(Plugin):

@@ -292,18 +292,18 @@ async def test_bad_input_is_refused_with_a_clear_error(tmp_path: Path) -> None:
         message = (await chat.messages())[0].id
         nowhere = runtime.turn("turn_nowhere")
         for look in (nowhere.facts, nowhere.turn, nowhere.request, nowhere.trace, nowhere.context):
-            with pytest.raises(NotFound, match="unknown turn 'turn_nowhere'"):
+            with pytest.raises(NotFound, match="Unknown turn 'turn_nowhere'"):
                 await look()
-        with pytest.raises(NotFound, match="unknown conversation 'conv_nowhere'"):
+        with pytest.raises(NotFound, match="Unknown conversation 'conv_nowhere'"):
             await runtime.conversation("conv_nowhere")
-        with pytest.raises(BadRequest, match="unknown message"):
+        with pytest.raises(BadRequest, match="Unknown message"):
             await other.send("two", parent=message)
-        with pytest.raises(NotFound, match="unknown message 'msg_nowhere'"):
+        with pytest.raises(NotFound, match="Unknown message 'msg_nowhere'"):
             await chat.send("two", parent="msg_nowhere")
         for make_anew in (other.rerun(message), other.edit(message, "two")):
-            with pytest.raises(NotFound, match=f"unknown message '{message}'"):
+            with pytest.raises(NotFound, match=f"Unknown message '{message}'"):
                 await make_anew
-        with pytest.raises(NotFound, match="unknown model 'other/model'"):
+        with pytest.raises(NotFound, match="Unknown model 'other/model'"):
             await chat.send("two", model="other/model")
         with pytest.raises(BadRequest, match="mode 'yolo'"):
             await chat.send("two", mode="yolo")  # type: ignore[call-overload]

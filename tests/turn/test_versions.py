@@ -65,5 +65,5 @@ async def test_edit_makes_a_new_version_of_what_a_person_said(tmp_path: Path) ->
         assert len(tree) == 4
         await chat.move_to(old.id)
         assert [m.text for m in await chat.messages()] == ["question", "first"]
-        with pytest.raises(BadRequest, match="rerun it instead"):
+        with pytest.raises(BadRequest, match="Rerun it instead"):
             await chat.edit((await chat.messages())[-1].id, "x")

@@ -80,13 +80,13 @@ async def test_a_workspace_that_is_not_there_is_refused_before_anything_is_store
     async with opened(tmp_path, [says("never")]) as runtime:
         with pytest.raises(NotFound, match="did you mean site"):
             await runtime.send("hi", workspace="sites")
-        with pytest.raises(NotFound, match="unknown workspace"):
+        with pytest.raises(NotFound, match="Unknown workspace"):
             await runtime.conversation(workspace="../main")
         assert await runtime.conversations() == []
         chat = await runtime.conversation()
-        with pytest.raises(NotFound, match="unknown workspace"):
+        with pytest.raises(NotFound, match="Unknown workspace"):
             await chat.change(workspace="etc")
-        with pytest.raises(BadRequest, match="workspace is a text"):
+        with pytest.raises(BadRequest, match="workspace must be a text"):
             await chat.change(workspace=1)  # type: ignore[arg-type]
 
 

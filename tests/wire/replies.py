@@ -30,7 +30,7 @@ from dragoman.wire.http_client.framing import FRAMINGS
 from dragoman.wire.wire import Decoder, Wire
 from tests.wire.aws_frames import named
 
-UNFINISHED = "the stream ended before the reply was finished"
+UNFINISHED = "the stream ended before the reply was complete"
 
 
 @dataclass

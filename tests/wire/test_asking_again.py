@@ -127,7 +127,7 @@ async def test_r6_a_connection_that_dies_before_the_first_delta_is_tried_again()
 async def test_r6_a_reply_that_breaks_off_is_not_asked_again_and_what_came_is_kept() -> None:
     received: list[Event] = []
     async with provider(streams(frame(say="Hel"), then=dies)) as served, client() as http:
-        with pytest.raises(ProviderError, match="the middle of the reply: it was closed before") as raised:
+        with pytest.raises(ProviderError, match="the middle of the reply: it closed before") as raised:
             await ask(model(http, served), received)
     assert received == [TextDelta("Hel")]
     assert (raised.value.kind, raised.value.retryable) == ("connection", True)

@@ -132,13 +132,13 @@ async def test_s4_what_is_remembered_is_bounded_and_the_oldest_goes_first() -> N
 async def test_s4_two_runtimes_may_share_a_model_and_each_has_its_store() -> None:
     first, second = blobs_of(image=b"one"), blobs_of(note=b"two")
     reader = AttachmentReader()
-    with pytest.raises(ConfigError, match="no place to read it from"):
+    with pytest.raises(ConfigError, match="no store to read it from"):
         await reader.read(asking(IMAGE), OpenAIChat())
     for blobs in (first, second, second):
         reader.use(blobs)
     assert (await reader.read(asking(IMAGE), OpenAIChat())).base64 == {"image": coded(b"one")}
     assert (await reader.read(asking(NOTE), OpenAIChat())).texts == {"note": "two"}
-    with pytest.raises(NotFound, match="unknown blob 'film'"):
+    with pytest.raises(NotFound, match="Unknown blob 'film'"):
         await reader.read(asking(replace(IMAGE, blob="film")), OpenAIChat())
 
 

@@ -68,7 +68,7 @@ async def test_a_key_is_never_printed(handler: Handler) -> None:
 
 
 def test_a_key_with_a_line_break_is_refused_by_name_and_not_shown() -> None:
-    with pytest.raises(ConfigError, match="MY_KEY holds characters") as raised:
+    with pytest.raises(ConfigError, match="MY_KEY contains characters") as raised:
         KeyAuth(f"{KEY}\n", "MY_KEY")
     assert KEY not in str(raised.value)
 

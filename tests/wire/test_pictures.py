@@ -193,7 +193,7 @@ async def test_the_oldest_files_are_left_out_where_all_are_too_much() -> None:
         limits, reader = FileLimits(together=9000), AttachmentReader(blobs)
         model = HttpModel(client, OpenAIChat(), endpoint, model="m", attachments=reader, limits=limits)
         events = [event async for batch in model.stream(asking(*files), "msg_1") for event in batch]
-        with pytest.raises(BadRequest, match="send them in several messages"):
+        with pytest.raises(BadRequest, match="or several messages"):
             model.check_files(files)
         model.check_files(files[:2])
     (notice,) = [event for event in events if isinstance(event, Notice)]

@@ -174,5 +174,5 @@ async def test_a_missing_key_is_asked_for_by_its_name() -> None:
 async def test_a_key_is_not_carried_after_a_redirect() -> None:
     moved = answers(308, "", {"Location": "https://other.example/v1/chat"})
     async with provider(moved) as served, client() as http:
-        with pytest.raises(ProviderError, match=r"sends requests on to https://other\.example/v1/chat"):
+        with pytest.raises(ProviderError, match=r"redirects to https://other\.example/v1/chat"):
             await ask(model(http, served))

@@ -43,12 +43,12 @@ pytestmark = pytest.mark.slow
         (
             "<!doctype html><title>Sign in</title>",
             "text/html",
-            "a web page came instead of a stream: '<!doctype",
+            "a web page arrived instead of a stream: '<!doctype",
         ),
         ({"answer": {"content": "Hi"}}, "application/json", "a whole JSON body .*answer"),
         ({"error": None, "output": []}, "text/event-stream", "a whole JSON body .*output"),
         ("all is well", "text/event-stream", "held no event, only 'all is well'"),
-        ("", "text/event-stream", "the reply was empty"),
+        ("", "text/event-stream", "the reply has no contents"),
     ],
     ids=["HTML", "JSON", "JSON under a false name", "text", "nothing"],
 )

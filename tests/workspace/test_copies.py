@@ -38,6 +38,6 @@ def test_what_somebody_deletes_meanwhile_stops_no_copy(tmp_path: Path) -> None:
 
 def test_what_cannot_be_copied_is_told_and_nothing_is_left(tmp_path: Path) -> None:
     """B3"""
-    with pytest.raises(BadRequest, match="cannot be copied"):
+    with pytest.raises(BadRequest, match="cannot copy"):
         copy_folder(tmp_path / "nowhere", tmp_path / "copies" / "one", DEFAULT_LIMITS)
     assert [*(tmp_path / "copies").iterdir()] == []

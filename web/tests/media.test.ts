@@ -60,8 +60,8 @@ describe("models", () => {
 
 describe("usage", () => {
   it("is in the measures that are paid (T11)", () => {
-    expect(used({ ...USAGE, images: 2 })).toBe("2 tokens · 2 pictures");
-    expect(used({ ...USAGE, input: 0, output: 0, seconds: 90 })).toBe("1 min 30 s of sound");
+    expect(used({ ...USAGE, images: 2 })).toBe("2 tokens · 2 images");
+    expect(used({ ...USAGE, input: 0, output: 0, seconds: 90 })).toBe("1 min 30 s of audio");
     expect(used({ ...USAGE, input: 0, output: 0, characters: 1200 })).toBe("1.2k characters spoken");
   });
 });

@@ -114,7 +114,7 @@ def _ask_once(contents: FolderContents) -> bool:
     _introduce(contents, known)
     answer = ask_person()
     if not contents.is_current():
-        raise ConfigError(f"{contents.folder} was changed while you looked at it: start again")
+        raise ConfigError(f"{contents.folder} changed while you reviewed it. Start again.")
     trust_answers().remember(contents, trusted=answer)
     return answer
 

@@ -383,7 +383,7 @@ def _check_programs(settings: Settings) -> None:
         accepted = settings.sources.accepted
         for name in found.started:
             if accepted.get(os.path.realpath(found.folder / name)) != found.files[name]:
-                raise ConfigError(f"{name} in {found.folder} was changed since it was looked at: start again")
+                raise ConfigError(f"{name} in {found.folder} changed after its review. Start again.")
 
 
 def _read_servers(settings: Settings, tables: Mapping[str, Any], file: str | None) -> dict[str, McpServer]:

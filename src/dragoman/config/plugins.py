@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +36,8 @@ def load_plugins(settings: Settings, folders: list[Path], warnings: list[str]) -
                 found |= _defined_in(file)
             except ConfigError as error:
                 warnings.append(str(error))
-    plugins = [_made(settings, name, tables.pop(name, {}), what) for name, what in found.items()]
-    plugins += [_made(settings, name, table, None) for name, table in tables.items()]
+    plugins = [_made(settings, name, tables.pop(name, {}), what, found) for name, what in found.items()]
+    plugins += [_made(settings, name, table, None, found) for name, table in tables.items()]
     return [plugin for plugin in plugins if plugin is not None]
 
 
@@ -67,31 +67,38 @@ def _defined_in(file: Path) -> dict[str, Callable[..., object] | Plugin]:
 
 
 def _made(
-    settings: Settings, name: str, table: Mapping[str, Any], what: Callable[..., object] | Plugin | None
+    settings: Settings,
+    name: str,
+    table: Mapping[str, Any],
+    what: Callable[..., object] | Plugin | None,
+    found: Iterable[str],
 ) -> Plugin | None:
-    """The plugin with the parameters of its table; None where it is switched off."""
+    """The plugin with the parameters of its table; None if the settings turn it off. An error names those
+    `found` in folders."""
     options = {key: value for key, value in table.items() if key not in ("use", "enabled")}
     where = settings.origins.get(f"plugins.{name}", "settings")
     if what is None and "use" not in table and name in _BUILT_IN and name not in installed("plugins"):
         raise ConfigError(
-            f"{where}: plugin {name} is built in, and no table sets it up or leaves it out: a plugin of your "
-            "own takes its place if `use` names it here"
+            f"{where}: The built-in plugin {name!r} has no settings here. To replace it, set `use` "
+            "to your own plugin."
         )
     if not table.get("enabled", True):
         return None
     try:
         if what is None:
-            named: Any = import_object(table["use"]) if "use" in table else load_installed("plugins", name)
+            named: Any = (
+                import_object(table["use"]) if "use" in table else load_installed("plugins", name, found)
+            )
             what = named
         if isinstance(what, Plugin):
             if options:
-                raise ConfigError("it is made already, and takes no parameters")
+                raise ConfigError("The file already creates it, so it takes no parameters.")
             return check(what)
         if not callable(what):
             raise ConfigError(f"{what!r} is not a plugin")
         return check(what(**options))
     except (ConfigError, TypeError, ValueError) as error:
-        raise ConfigError(f"{where}: plugin {name}: {error}") from error
+        raise ConfigError(f"{where}: Plugin {name!r}: {error}") from error
 
 
 # ── formatters ────────────────────────────────────────────────────────────────────────────────────

@@ -204,7 +204,7 @@ def read(
         try:
             text, tables = _read(each)
             if each == sources.project and not sources.accepts(each, text.encode()):
-                raise ConfigError(f"{each} was changed while it was read: start again")
+                raise ConfigError(f"{each} changed while Dragoman read it. Start again.")
         except ConfigError as error:
             errors.append(str(error))
             continue

@@ -58,7 +58,7 @@ class Sources:
         """
         known = self.accepted.get(os.path.realpath(file))
         if known != hash_of(data) and not (known is None and self.named is not None):
-            raise ConfigError(f"{file} was changed since it was looked at: start again")
+            raise ConfigError(f"{file} changed after its review. Start again.")
 
     def consider(self, contents: FolderContents, decide: Decide) -> bool:
         """Whether what would act in a folder may. What others can write may not, whatever anybody says."""

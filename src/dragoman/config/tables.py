@@ -79,7 +79,7 @@ def _place(text: str) -> str:
 def _origin(text: str) -> str:
     parts = web_address(text)
     if parts is None or text != f"{parts.scheme}://{parts.netloc}":
-        raise ValueError("an origin is written as browsers send it: https://app.example.org, without a path")
+        raise ValueError("write an origin as browsers send it: https://app.example.org, without a path")
     return text
 
 
@@ -88,7 +88,7 @@ _OURS = ("/api", "/assets", "/c", "/callback", "/healthz", "/metrics", "/oidc", 
 
 def _below(text: str) -> str:
     if parse_path(text) != text:
-        raise ValueError("a path is written as /chat: a slash before it, none at its end, plain signs")
+        raise ValueError("write a path as /chat: a slash at the start, none at the end, plain characters")
     if (first := f"/{text.split('/')[1]}") in _OURS:
         raise ValueError(f"{first} is a path of the server itself: take another")
     return text

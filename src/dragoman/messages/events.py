@@ -51,7 +51,7 @@ class TurnEnd(Spoken):
 
 @dataclass(slots=True)
 class StepStart:
-    """A request goes out. `attempt` above 1 means: drop what came of `message` before, it is asked again."""
+    """A request goes out. If `attempt` is above 1, drop everything that you received of `message`."""
 
     step: int
     attempt: int
@@ -64,7 +64,7 @@ class StepStart:
 
 @dataclass(slots=True)
 class StepRetry(Spoken):
-    """The provider did not answer: it is asked again after a wait. Nothing of the reply had come yet."""
+    """The provider did not answer. Dragoman asks again after a wait, before anything of the reply arrived."""
 
     attempt: int  # the one that comes next: 2 is the first repetition
     attempts: int  # after so many it is given up
@@ -78,7 +78,7 @@ class StepRetry(Spoken):
 
 @dataclass(slots=True)
 class StepModel(Spoken):
-    """Which model of a chain is asked now, and why not the one before it. Nothing of the reply has come."""
+    """The next model of a chain gets the request, before anything of the reply arrived."""
 
     model: str
     reason: str = ""  # empty for the first
@@ -97,7 +97,7 @@ class StepEnd:
 
 @dataclass(slots=True)
 class Notice(Spoken):
-    """Something a person may want to know and need not act on."""
+    """Information that needs no action."""
 
     text: str
     kind: str = "notice"
@@ -158,7 +158,7 @@ class TextDelta:
 
 @dataclass(slots=True)
 class TextEnd:
-    """`was_reasoning`: what was sent as text so far turned out to be a thought (`wire/thinking.py`)."""
+    """The text is complete. `was_reasoning`: it turned out to be reasoning (`wire/thinking.py`)."""
 
     was_reasoning: bool = False
     phase: str | None = None
@@ -168,7 +168,7 @@ class TextEnd:
 
 @dataclass(slots=True)
 class TextCited:
-    """Sources of the text that came last, which may be over already: providers name them late."""
+    """Sources of the latest text, which can be complete already: providers name them late."""
 
     citations: list[Citation]
     seq: int = 0
@@ -177,7 +177,7 @@ class TextCited:
 
 @dataclass(slots=True)
 class ItemAdded:
-    """The provider did something itself, such as a search: a whole part of the reply, at once."""
+    """The provider ran a tool, such as a search: a whole part of the reply."""
 
     kind: str
     text: str = ""
@@ -189,7 +189,7 @@ class ItemAdded:
 
 @dataclass(slots=True)
 class FileAdded:
-    """A picture or a sound that the model made: a whole part of the reply, at once.
+    """An image or audio that the model made: a whole part of the reply.
 
     A wire puts its bytes into a data: address; a turn stores them before anybody hears of it.
     """
@@ -201,7 +201,7 @@ class FileAdded:
 
 @dataclass(slots=True)
 class FilePartial:
-    """How far a file of the reply has come: for display alone, and readers may drop it.
+    """An unfinished file of the reply, for display only. Readers can drop it.
 
     Without an `offset` it is the file as it looks by now, in place of what came before; with one, the piece
     of it that begins at that byte. The whole follows as a `FileAdded`. Nothing of this is part of a message.
@@ -230,7 +230,7 @@ class CallInputStart:
 
 @dataclass(slots=True)
 class CallInputDelta:
-    """A piece of the argument text: for display alone."""
+    """A chunk of the arguments, for display only."""
 
     call: str
     text: str
@@ -240,7 +240,7 @@ class CallInputDelta:
 
 @dataclass(slots=True)
 class CallInputEnd:
-    """The arguments are complete: an object, or the `raw` text and what is wrong with it."""
+    """The arguments are complete: an object, or the `raw` text with its error."""
 
     call: str
     tool: str
@@ -269,7 +269,7 @@ class MessageEnd:
 
 @dataclass(slots=True)
 class ProviderData:
-    """Fields of a provider's chunk that no other event carries: a service tier, ratings, what is newer.
+    """Other fields of a provider's chunk, such as a service tier.
 
     Under the names the provider gives them. Nothing of it is stored; a plugin may.
     """
@@ -282,7 +282,7 @@ class ProviderData:
 
 @dataclass(slots=True)
 class MessageAdded:
-    """A whole message came onto the tree at once: from a plugin, or from a person who steers."""
+    """A plugin, or a user who steers, added a message."""
 
     message: Message
     seq: int = 0
@@ -294,7 +294,7 @@ class MessageAdded:
 
 @dataclass(slots=True)
 class CallAsked(Spoken):
-    """A person is asked: about the call before it runs, about its result, or by the tool itself."""
+    """Dragoman asks a user: about the call, about its result, or for the tool."""
 
     call: str
     question: str
@@ -317,7 +317,7 @@ class CallAsked(Spoken):
 
 @dataclass(slots=True)
 class CallAnswered:
-    """Somebody answered a question, in this client or another: it is closed."""
+    """A user answered the question, in this client or another."""
 
     call: str
     question: str
@@ -328,7 +328,7 @@ class CallAnswered:
 
 @dataclass(slots=True)
 class InnerCallMade:
-    """A running program makes a call. What becomes of it is told as of any other."""
+    """A running program makes a call. The usual events of the call follow."""
 
     call: str
     tool: str

@@ -57,7 +57,8 @@ VERDICTS: dict[Kind, frozenset[Verdict]] = {
 
 @dataclass(slots=True, frozen=True)
 class Rule(Spoken):
-    """`permission` is a tool's permission word, `pattern` what it is used on. The last match wins."""
+    """`permission` is a tool's permission name, `pattern` what the call touches. The last matching rule
+    decides."""
 
     permission: str
     pattern: str = "*"
@@ -85,7 +86,7 @@ class Grant:
 
 @dataclass(slots=True, frozen=True)
 class Answer:
-    """What a person decided. Made by the functions below."""
+    """A user's decision. The functions below make one."""
 
     verdict: Verdict
     scope: Scope = "once"
@@ -101,7 +102,7 @@ class Answer:
 
 @dataclass(slots=True, frozen=True)
 class Question(Spoken):
-    """Something only a person may decide. Stored: it outlives the process and is answered once."""
+    """A decision that only a user can make. It is stored, outlives the process, and gets one answer."""
 
     id: str
     conversation: str
@@ -136,27 +137,28 @@ class Question(Spoken):
 
 
 def allow_once(arguments: Arguments | None = None) -> Answer:
-    """Let the call run, this time; with `arguments`, as edited."""
+    """Run the call this time, with `arguments` if you edited them."""
     return Answer("allow", arguments=arguments)
 
 
 def allow_for_conversation(*rules: Rule) -> Answer:
-    """Let it run, and do not ask again in this conversation; with `rules`, of those the question offers."""
+    """Run the call, and keep its rule in this conversation. `rules` names other rules that the question
+    offers."""
     return Answer("allow", scope="conversation", rules=rules)
 
 
 def allow_for_an_hour(*rules: Rule) -> Answer:
-    """Let it run, and do not ask again for an hour."""
+    """Run the call, and keep its rule for an hour."""
     return Answer("allow", scope="hour", rules=rules)
 
 
 def allow_always(*rules: Rule) -> Answer:
-    """Let it run, and do not ask again anywhere until the rule is revoked."""
+    """Run the call, and keep its rule until you revoke it."""
     return Answer("allow", scope="always", rules=rules)
 
 
 def reject(reason: str | None = None, *, scope: Scope = "once", rules: tuple[Rule, ...] = ()) -> Answer:
-    """Do not let it run. The model reads the reason. With a scope, calls like it are denied from now on."""
+    """Do not run the call. The model reads the reason. With a scope, calls like it are denied from now on."""
     return Answer("reject", scope=scope, reason=reason, rules=rules)
 
 
@@ -166,20 +168,20 @@ def nobody_to_ask() -> Answer:
 
 
 def stop(reason: str | None = None) -> Answer:
-    """Do not let it run, nor any other call of this turn: the model is asked for its answer."""
+    """Run neither this call nor any other of this turn. The model gives its answer."""
     return Answer("stop", reason=reason)
 
 
 def release(text: str | None = None) -> Answer:
-    """Let the model see the result; with `text`, see that instead."""
+    """Show the result to the model; with `text`, show that instead."""
     return Answer("release", value=text)
 
 
 def withhold(reason: str | None = None) -> Answer:
-    """The model does not see the result, only that there is one it may not see."""
+    """Hide the result from the model. It learns only that a result exists."""
     return Answer("withhold", reason=reason)
 
 
 def reply(value: JsonValue) -> Answer:
-    """To a tool that asked."""
+    """Answer a tool that asked."""
     return Answer("reply", value=value)

@@ -33,7 +33,7 @@ class RequestMessage:
 
 @dataclass(slots=True, frozen=True)
 class ToolSpec:
-    """A tool as a model is shown it. Each example is the arguments of one call."""
+    """A tool as the model sees it. Each example has the arguments of one call."""
 
     name: str
     description: str

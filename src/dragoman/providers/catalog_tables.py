@@ -55,7 +55,7 @@ def _variable(name: str) -> str:
 
 def _variant(name: str) -> str:
     if not re.fullmatch(VARIANT, name):
-        raise ValueError("a variant's name is made of A-Z, a-z, digits, `-`, `_` and `.`")
+        raise ValueError("the name of a variant has A-Z, a-z, digits, `-`, `_` and `.`")
     return name
 
 

@@ -23,7 +23,7 @@ from dragoman.wire.endpoint import ENDPOINTS
 
 @dataclass(slots=True, frozen=True)
 class OpenAICompatible:
-    """A model of a server that imitates OpenAI's Chat Completions: vLLM, llama.cpp, LM Studio, a gateway.
+    """A model of a server that speaks OpenAI's Chat Completions: vLLM, llama.cpp, LM Studio, a gateway.
 
     `context`, `modalities`, `dialect` and `options` are what a catalog would know of it. Its full name is
     `name/model`; without a name, its address stands there: the host, the path where it is more than the
@@ -55,7 +55,7 @@ class OpenAICompatible:
 
     @property
     def provider(self) -> Provider:
-        """The server as the catalog would have it."""
+        """The server as a provider of the catalog."""
         known: TraitsTable = {}
         if self.context is not None:
             known["context"] = self.context
@@ -88,21 +88,21 @@ class OpenAICompatible:
 
 
 class ResponsesCompatible(OpenAICompatible):
-    """The same for OpenAI's Responses."""
+    """A model of a server that speaks OpenAI's Responses."""
 
     __slots__ = ()
     wire = "openai_responses"
 
 
 class AnthropicCompatible(OpenAICompatible):
-    """The same for Anthropic's Messages."""
+    """A model of a server that speaks Anthropic's Messages."""
 
     __slots__ = ()
     wire = "anthropic_messages"
 
 
 class GeminiCompatible(OpenAICompatible):
-    """The same for Gemini."""
+    """A model of a server that speaks Gemini's protocol."""
 
     __slots__ = ()
     wire = "gemini"

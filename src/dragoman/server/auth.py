@@ -315,7 +315,7 @@ def load_secret(file: Path) -> bytes:
         raise ConfigError(f"{file} cannot be written: {error.strerror}") from error
     secret = file.read_bytes()
     if len(secret) < 32:
-        raise ConfigError(f"{file} is damaged: delete it; everybody will have to sign in again")
+        raise ConfigError(f"{file} is damaged. Delete it. All users must then sign in again.")
     return secret
 
 

@@ -106,8 +106,7 @@ def store_address(place: str | Path) -> StoreAddress:
     if found[1].lower() in _POSTGRES and isinstance(place, str):
         return StoreServer(place)
     if found[1].lower() in _POSTGRES:
-        raise ConfigError("the address of a store is given as text: a Path would be that of an SQLite file")
+        raise ConfigError("Pass the address of a store as a string. A Path means an SQLite file.")
     raise ConfigError(
-        f"the store is given as an address that begins with {found[1]}://, and a store is a file, such as "
-        "chat.db, or a database, such as postgresql://host/name"
+        f"Unknown kind of store {found[1]}://. Name a file, such as chat.db, or a database, such as postgresql://host/name."
     )

@@ -38,7 +38,7 @@ _log = logging.getLogger("dragoman.turn")
 
 
 class SyncRuntime:
-    """A runtime, as `Runtime` is one, and with the same parameters. Use it in a `with` statement."""
+    """A `Runtime` without `await`, with the same parameters. Use it in a `with` statement."""
 
     def __init__(
         self,
@@ -229,9 +229,9 @@ def run_sync(
     strict: bool = False,
     **more: Any,
 ) -> TurnResult[Any]:
-    """One question, one answer. Calls that no rule allows do not run, since nobody is there to be asked: a
-    warning names them, or with `strict`, Unanswered is raised. `more` is what a `Runtime` takes. The
-    conversation is kept in `store`, a file in the current folder; ":memory:" keeps nothing."""
+    """Ask one question and return the answer. Calls that no rule allows do not run, because no user can
+    approve them: a warning names them, or with `strict`, this raises Unanswered. `more` takes the parameters
+    of a `Runtime`. The conversation stays in `store`, a file in the current folder."""
     with SyncRuntime(store, model=model, **more) as runtime:
         turn: SyncTurn[Any] = runtime.send(said, output_type=output_type)
         refused = runtime.answer_questions(turn.id)

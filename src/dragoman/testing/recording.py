@@ -100,7 +100,7 @@ class Recording:
     def models(self, default: str | OpenAICompatible, **options: Any) -> Models:
         """Models that speak through this recording, by name or by address. No key is needed to play one."""
         if self._client is None:
-            raise ConfigError("a recording is used in an `async with` statement")
+            raise ConfigError("Use a recording in an `async with` statement.")
         options = {"client": self._client, **({} if self.record else {"keys": _AnyKey()}), **options}
         if isinstance(default, str):
             return Models(default, **options)
@@ -113,8 +113,7 @@ class Recording:
             return [Recorded(**json.loads(line)) for line in lines if line.strip()]
         except OSError as error:
             raise ConfigError(
-                f"{self.file}: there is no recording to play: make it with record=True, or pytest "
-                "--dragoman-record"
+                f"{self.file}: No recording found. Make one with record=True, or pytest --dragoman-record."
             ) from error
         except (ValueError, TypeError) as error:
             raise ConfigError(f"{self.file} is not a recording: {error}") from error

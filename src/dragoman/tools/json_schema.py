@@ -84,9 +84,11 @@ def _check(tool: str, schema: dict[str, Any]) -> None:
         kind.check_schema(schema)
     except jsonschema.SchemaError as error:
         where = ".".join(map(str, error.absolute_path)) or "schema"
-        raise ConfigError(f"tool {tool}: its schema is none: {where}: {error.message[:200]}") from error
+        raise ConfigError(
+            f"Tool {tool!r} has an invalid JSON Schema at {where}: {error.message[:200]}"
+        ) from error
     except RecursionError as error:
-        raise ConfigError(f"tool {tool}: its schema is nested too deeply") from error
+        raise ConfigError(f"The JSON Schema of tool {tool!r} has too many levels.") from error
 
 
 @dataclass(slots=True)

@@ -96,7 +96,7 @@ class Skill:
 
 
 class Skills:
-    """A source of tools that looks into its folders: a new skill is there for turns that begin after it.
+    """A source of tools that reads folders of skills. Turns that begin later see new skills.
 
     Where two folders have a skill of the same name, the first counts. `warnings` says what could not be read.
     `accepts` says of a file, by its bytes, whether it may be used: it may be another than a person has seen.
@@ -121,7 +121,7 @@ class Skills:
         return self._group
 
     async def ready(self) -> None:
-        """Called before each request; a turn keeps what was there at its first."""
+        """Called before each request. A turn keeps the skills of its first request."""
         await asyncio.to_thread(self._look)
 
     async def close(self) -> None:

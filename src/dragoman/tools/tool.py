@@ -48,7 +48,7 @@ KeepHunks: TypeAlias = Callable[[Arguments, Path | None, HunkChoices], Arguments
 
 @dataclass(slots=True)
 class ToolOutput:
-    """What a tool returns when a text or a JSON value does not say it all."""
+    """The result of a tool, with title, metadata and attachments."""
 
     value: JsonValue
     title: str | None = None
@@ -137,11 +137,11 @@ class ToolContext(Generic[Deps]):
 
     @property
     def idempotency_key(self) -> str:
-        """The same when the call is run again after a crash: give it to services that take one."""
+        """The same if the call runs again after a crash. Pass it to services that accept one."""
         return f"{self.turn}:{self.call}"
 
     def inside_workspace(self, path: str) -> Path:
-        """The file of this name in the workspace. ToolFailed for whatever would lead out of it."""
+        """Return the file of this name in the workspace. Raise ToolFailed if the path leads out of it."""
         return inside(self.workspace, path)
 
 
@@ -262,8 +262,8 @@ def client_tool(
     permission: str | None = None,
     **options: Any,
 ) -> Tool:
-    """A tool that a client runs: the call waits until somebody delivers its result. `parameters` are a
-    pydantic model, or a JSON schema."""
+    """Make a tool that a client runs: the call waits until the client delivers its result. `parameters` are a
+    pydantic model or a JSON schema."""
     if isinstance(parameters, Mapping):
         described: Parameters = JsonParameters(name, parameters)
     elif hasattr(parameters, "model_json_schema"):

@@ -38,15 +38,15 @@ class Group:
 
 @runtime_checkable
 class Source(Protocol):
-    """Where tools come from that are not there from the beginning, such as another program."""
+    """A source of tools that come and go, such as another program."""
 
     name: str
 
     def group(self) -> Group:
-        """What is known now."""
+        """Return the tools that are known now."""
 
     async def ready(self) -> None:
-        """Called before each request: look whether there is something new. Bounded; raises nothing."""
+        """Called before each request: check for changes. Be quick, and raise nothing."""
 
     async def close(self) -> None: ...
 
@@ -189,7 +189,7 @@ class Toolbox:
             for tool in chosen:
                 name = tool.name if tool.name not in tools else _with_group(group.name, tool.name)
                 if name in tools and place < len(self._groups):
-                    raise ConfigError(f"two tools would be offered as {name}: rename one of them")
+                    raise ConfigError(f"Two tools have the name {name!r}. Rename one of them.")
                 name = name if name not in tools else _numbered(name, tools)
                 tools[name] = tool
                 if place >= len(self._groups):

@@ -133,7 +133,7 @@ def remove_inside(workspace: Path | None, path: str, expected: bytes) -> None:
     above, name = _file(path)
     with _writing, _explained(workspace, path), _open_folder(workspace, above) as folder:
         if folder.read(name, len(expected) + 1) != expected:
-            raise ToolFailed(f"{path} was changed meanwhile: read it again")
+            raise ToolFailed(f"{path} changed meanwhile. Read it again.")
         folder.remove(name)
 
 
@@ -316,5 +316,5 @@ def _check(path: str) -> None:
 
 def _root(workspace: Path | None) -> Path:
     if workspace is None:
-        raise ToolFailed("there is no workspace folder in this conversation")
+        raise ToolFailed("This conversation has no workspace folder.")
     return workspace

@@ -16,7 +16,7 @@ from dragoman.tools.permissions import parse_rule
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Limits:
-    """What a turn may use. None leaves it to the house."""
+    """Limits of a turn. None means the limit of the settings."""
 
     max_rounds: int | None = None
     max_tokens: int | None = None
@@ -36,7 +36,7 @@ class Limits:
                 raise ConfigError(f"{name} is a {kind} above 0 or None, not {value!r}")
 
     def over(self, other: Limits) -> Limits:
-        """These, and the other's where these say nothing."""
+        """Return these limits, with those of `other` where these are None."""
         own = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
         return replace(other, **own)
 
@@ -52,7 +52,8 @@ NO_LIMITS = Limits()
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Agent:
-    """`tools` names groups (`files`) and tools (`files.read_file`) that are on; None means all of them.
+    """A named set of prompt, model, tools, permissions and limits. `tools` names groups (`files`) and tools
+    (`files.read_file`); None means all of them.
 
     Its rules come after those of the runtime, so they win. `allow`, `ask` and `deny` are rules as a runtime
     takes them, such as "shell:git *"; they become part of `rules`. `handoffs` are the agents it may hand a

@@ -39,9 +39,9 @@ class Unfit(ValueError):
 
 
 class Output(Generic[T]):
-    """An answer of this type. Each of `checks` is called with the value, and may be async: a ValueError says
-    what is wrong with it (False says so without words), and the model tries again, `retries` times at most.
-    What else a check returns is not used."""
+    """An answer of this type. Dragoman calls each of `checks`, which can be async, with the value. If a check
+    raises a ValueError or returns False, the model tries again, at most `retries` times. Dragoman ignores
+    other return values."""
 
     def __init__(
         self, type: type[T], *, checks: Sequence[Callable[[T], object]] = (), retries: int = _RETRIES
@@ -63,7 +63,7 @@ class Output(Generic[T]):
         return f"Output({self.type!r})"
 
     async def check(self, text: str) -> T:
-        """The value, seen by every check. Unfit where it is none, or one of them does not want it."""
+        """Return the value after every check. Raise Unfit if it is invalid or a check refuses it."""
         value = self.parse(text)
         for check in self.checks:
             try:
@@ -76,7 +76,7 @@ class Output(Generic[T]):
         return value
 
     def parse(self, text: str) -> T:
-        """The value in an answer, also where a code fence or a sentence stands around it."""
+        """Return the value in an answer, also from a code fence or between sentences."""
         value = self._read(text)
         try:
             return self._adapter.validate_json(json.dumps(value))  # as JSON: a strict type takes dates so
@@ -86,7 +86,7 @@ class Output(Generic[T]):
             raise Unfit("it is nested too deeply") from error
 
     def parse_partial(self, text: str) -> T | None:
-        """As much of the value as has arrived, if that is one already."""
+        """Return the value that has arrived so far, if it is already one."""
         try:
             value = _read_partial(text, wrapped=self.spec.wrapped)
             return self._adapter.validate_json(

@@ -157,66 +157,65 @@ class Plugin:
 
     @property
     def name(self) -> str:
-        """A later plugin of the same name takes the place of an earlier one."""
+        """A later plugin of the same name replaces an earlier one."""
         return name_of(type(self))
 
     def on_turn_start(
         self, turn: TurnView
     ) -> Awaitable[Cleanup | None] | AsyncIterator[None] | Cleanup | None:
-        """Once, before the first request, in registration order; once more, with `turn.resumed`, when
-        another process goes on with the turn. May return a cleanup, or be an async generator that yields
-        once and cleans up after. Cleanups run last, in reverse order, whatever happened. An error ends
-        the turn."""
+        """Once, before the first request, in registration order, and again with `turn.resumed` when another
+        process resumes the turn. Can return a cleanup, or be an async generator that yields once. Cleanups
+        run last, in reverse order, also after errors. An error ends the turn."""
 
     async def on_before_request(self, request: Request, turn: TurnView) -> None:
-        """Before every request, in registration order; those with `comes_last` after the others, when all
-        tools are in it. May change the request. An error ends the turn."""
+        """Before every request, in registration order. Plugins with `comes_last` follow, when all tools are
+        in it. Can change the request. An error ends the turn."""
 
     async def on_side_request(self, request: Request, turn: TurnView) -> None:
-        """Before a request that a plugin or a tool makes beside the conversation (a title, a summary, a
-        picture), in the same order. May change the request. An error goes to who asked."""
+        """Before a request that a plugin or a tool makes next to the conversation (a title, a summary, an
+        image), in the same order. Can change the request. The caller gets the error."""
 
     def on_stream_data(self, event: Event, draft: DraftView, turn: TurnView) -> None:
         """On every chunk of a reply, in registration order, after it became part of the draft. Cannot change
-        the reply: `request.filter_reply` in `on_before_request` does. Keep it quick: it stands in the
-        stream's way. An error ends the turn."""
+        the reply: use `request.filter_reply` in `on_before_request`. Be quick: the stream waits for it. An
+        error ends the turn."""
 
     async def on_after_request(self, reply: Message, turn: TurnView, append: Appender) -> None:
-        """After every reply, all plugins at the same time, while its calls run. May append messages and
-        ask for another request. Runs again for the same reply if the process died meanwhile; what it had
-        appended is then not appended twice. An error ends the turn."""
+        """After every reply, all plugins at the same time, while its calls run. Can append messages and ask
+        for another request. Runs again for the same reply if the process died meanwhile. Dragoman does not
+        append its messages twice. An error ends the turn."""
 
     async def on_message_append(self, appending: Appending, turn: TurnView) -> None:
-        """Before a reply or a plugin's message is added, in registration order; not for what a person
-        says. May change it, or prevent it. An error ends the turn."""
+        """Before a reply or a plugin's message is added, in registration order, but not for a user's message.
+        Can change or prevent it. An error ends the turn."""
 
     async def on_turn_end(self, turn: TurnView) -> None:
         """Once, after success or cancel and before the cleanups, in registration order; not after an
         error. An error ends the turn as failed."""
 
     async def before_calls(self, calls: PlannedCalls, turn: TurnView) -> None:
-        """Once for every reply that holds calls, also unknown and broken ones, in registration order. May
-        skip them because a limit is reached. An error ends the turn."""
+        """Once for every reply with calls, also unknown and malformed ones, in registration order. Can skip
+        them at a limit. An error ends the turn."""
 
     async def before_tool(self, call: PlannedCall, turn: TurnView) -> None:
-        """Before a call is judged and run, in registration order. May change its arguments, refuse it,
-        skip it, or have a person asked. An error ends the turn."""
+        """Before a call is authorized and run, in registration order. Can change its arguments, refuse it,
+        skip it, or ask a user. An error ends the turn."""
 
     async def before_run(self, call: ToolCall, tool: Tool, turn: TurnView) -> None:
-        """Right before an allowed call runs here, in registration order: whoever was asked has answered, and
-        the call is stored as started. Not for calls that a client runs. An error ends the turn."""
+        """Directly before an allowed call runs here, in registration order, after its approval and after it
+        is stored as started. Not for calls that a client runs. An error ends the turn."""
 
     async def after_run(self, call: ToolCall, tool: Tool, turn: TurnView) -> None:
-        """Right after it ran, in reverse registration order, whatever came of it, also where the turn is
-        cancelled; before its result is looked at. An error ends the turn."""
+        """Directly after a call ran, in reverse registration order, whatever its outcome, also if the turn is
+        cancelled, and before a review of its result. An error ends the turn."""
 
     async def after_tool(self, call: ToolCall, result: ToolResult, turn: TurnView) -> ToolResult | None:
-        """After a call ran, in reverse registration order. What it returns takes the place of the result;
-        None leaves it. An error ends the turn."""
+        """After a call ran, in reverse registration order. The returned value replaces the result; None keeps
+        it. An error ends the turn."""
 
     async def system_prompt(self, text: str, turn: TurnView) -> str:
-        """Before every request, in registration order: the system prompt as the one before left it. An
-        error ends the turn."""
+        """Before every request, in registration order. Receives the prompt of the previous plugin. An error
+        ends the turn."""
         return text
 
     async def request_params(self, options: dict[str, JsonValue], turn: TurnView) -> dict[str, JsonValue]:
@@ -224,13 +223,13 @@ class Plugin:
         return options
 
     async def on_error(self, error: Exception, turn: TurnView) -> bool:
-        """When something failed, in registration order. True, where it was a request: the cause is mended,
-        ask again. Not called for what a cancelled turn raises. An error
-        is reported beside the first."""
+        """After an error, in registration order. Return True for a request whose cause is fixed: Dragoman
+        sends it again. Not called for errors of a cancelled turn. Dragoman reports an error in it next to the
+        first."""
         return False
 
     def on_event(self, event: Event, turn: TurnView) -> None:
-        """On every event of the turn, in registration order, to watch. An error is dropped."""
+        """On every event of the turn, in registration order, to watch. Dragoman ignores an error."""
 
 
 class Hooks:
@@ -338,11 +337,9 @@ def check(plugin: object) -> Plugin:
         if known is None or name.startswith("__"):
             continue
         if inspect.iscoroutinefunction(known) and not inspect.iscoroutinefunction(method):
-            raise ConfigError(f"plugin {plugin.name}: {name} must be written with async def")
+            raise ConfigError(f"Plugin {plugin.name!r}: define {name} with `async def`.")
         if name in _PLAIN and (inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method)):
-            raise ConfigError(
-                f"plugin {plugin.name}: {name} must be defined with def: Dragoman does not await it"
-            )
+            raise ConfigError(f"Plugin {plugin.name!r}: define {name} with `def`, not `async def`.")
         takes = list(inspect.signature(known).parameters)[1:]
         try:
             inspect.signature(getattr(plugin, name)).bind(*takes)

@@ -60,7 +60,7 @@ class TurnView:
         self._take_in_steering = take_in_steering
 
     def hand_to(self, agent: Agent, model: Model) -> None:
-        """Another agent goes on with the turn. What tells requests aside is asked of its model, too."""
+        """Continue the turn with another agent. Dragoman also asks its model for titles and summaries."""
         if self._side_model is self._model:
             self._side_model = model
         self.agent, self._model = agent, model
@@ -75,8 +75,8 @@ class TurnView:
 
     @property
     def user(self) -> str:
-        """The user who sent the message, whose rules and limits apply: in a conversation that several users
-        share, not always its owner."""
+        """The user who sent the message, whose rules and limits apply. In a shared conversation, this is not
+        always its owner."""
         return self._log.sender
 
     @property
@@ -86,17 +86,17 @@ class TurnView:
 
     @property
     def compact(self) -> bool:
-        """Whether a person wants what came before summarized."""
+        """Whether a user asked to summarize the earlier messages."""
         return self._log.turn.options.compact
 
     @property
     def turn(self) -> Turn:
-        """State, step, rounds, usage and the calls' states, as the machine has them."""
+        """State, step, rounds, usage and the states of the calls."""
         return self._log.turn
 
     @property
     def settings(self) -> Mapping[str, JsonValue]:
-        """The conversation's, as they were when the turn was started."""
+        """The settings of the conversation at the start of the turn."""
         return self._log.settings
 
     @property
@@ -105,27 +105,28 @@ class TurnView:
 
     @property
     def talks(self) -> bool:
-        """Whether the model is one to talk with, and not one that makes pictures, listens or speaks."""
+        """Whether the model is a chat model, and not one for images, transcription or speech."""
         return type_of(self._model) == CHAT
 
     @property
     def can_complete(self) -> bool:
-        """Whether there is a model that could be asked something beside the conversation."""
+        """Whether a model can answer requests next to the conversation."""
         return type_of(self._side_model) == CHAT
 
     @property
     def context(self) -> int | None:
-        """How many tokens the model can take, where that is known."""
+        """The number of tokens that the model can take, if known."""
         return self._model.context
 
     @property
     def path(self) -> Sequence[Message]:
-        """The messages up to the newest of this branch, as far back as a request may still reach."""
+        """The messages up to the newest of this branch, as far back as a request can reach."""
         return tuple(self._log.path)
 
     @property
     def shown(self) -> list[Message]:
-        """What of the path the model is shown: from the last summary on, and of as many turns as are set."""
+        """The part of the path that the model receives: from the last summary on, with as many turns as the
+        settings allow."""
         return shown_messages(self._log.path, self.id, self._history)
 
     def window(
@@ -144,43 +145,43 @@ class TurnView:
 
     @property
     def messages(self) -> list[Message]:
-        """Those of this turn alone."""
+        """The messages of this turn."""
         return self._log.messages
 
     @property
     def calls(self) -> list[ToolCall]:
-        """Every call of this turn, also those of programs, in order, in its present state."""
+        """Every call of this turn, also those of programs, in order, with its current state."""
         return [call for message in self.messages for call in message.all_calls]
 
     async def tasks(self) -> list[Conversation]:
-        """The conversations of the tasks that its calls gave, and of those that were given in them."""
+        """The conversations of the tasks that its calls gave, and of tasks below them."""
         calls = {call.id for call in self.calls}
         return await self._log.store.opened_by(self.conversation.id, calls) if calls else []
 
     @property
     def seconds(self) -> float:
-        """Since the turn started, waiting included."""
+        """Seconds since the turn started, waiting included."""
         return self._log.now() - self._log.turn.started
 
     async def stored(self) -> None:
-        """Wait until all that has happened in it is in the store."""
+        """Wait until everything that happened in the turn is in the store."""
         await self._log.stored()
 
     def notice(self, text: str, kind: str = "notice") -> None:
-        """Tell whoever listens."""
+        """Send a notice to all clients."""
         self._log.publish(Notice(text, kind))
 
     @property
     def has_small_model(self) -> bool:
-        """Whether another model than its own is asked beside the conversation."""
+        """Whether a separate small model answers requests next to the conversation."""
         return self._side_model is not self._model
 
     async def complete(
         self, request: Request, *, purpose: str = "plugin", own_model: bool = False
     ) -> Message:
-        """Ask something beside the conversation, such as a title: of the small model, where one is set, or of
-        its own. Nothing of it is stored or shown. `purpose` is a word for what it is asked for, for who
-        traces it."""
+        """Ask something next to the conversation, such as a title. The small model answers, if one is
+        set, or else the turn's own. Dragoman stores and shows nothing of it. `purpose` names the request
+        in traces."""
         log, model = self._log, self._model if own_model else self._side_model
         request.model = model.name
         await self._before_side_request(request)
@@ -198,24 +199,24 @@ class TurnView:
         return aside.reply
 
     def add_tool(self, tool: Tool, *, once: bool = False) -> None:
-        """Offer one more tool in this turn, from the next request on, or in that request alone. After a
-        restart it has to be added again: `on_turn_start` is the place for that."""
+        """Offer one more tool in this turn from the next request on, or in that request only. After a
+        restart, add it again in `on_turn_start`."""
         self.added_tools[tool.name] = tool
         if once:
             self.tools_for_once.add(tool.name)
 
     def forget_tools(self) -> None:
-        """A request was built: those that were for it alone are not offered again."""
+        """Stop offering the tools that were for one request only."""
         for name in self.tools_for_once:
             self.added_tools.pop(name, None)
         self.tools_for_once.clear()
 
     async def read_file(self, blob: str) -> bytes:
-        """The bytes of an attachment."""
+        """Return the bytes of an attachment."""
         return await self._log.store.blob(blob)
 
     async def set_title(self, title: str) -> None:
-        """Call the conversation so, unless somebody has called it otherwise since the turn began."""
+        """Set the title of the conversation, unless a user renamed it since the turn began."""
         check_json(title, "the title")
         conversation = self.conversation
         if not await self._log.store.replace_title(conversation.id, conversation.title, title):
@@ -224,19 +225,19 @@ class TurnView:
         self._log.publish(Notice(title, "title"))
 
     async def begin_compaction(self, reason: str) -> None:
-        """Say that the history is about to be summed up."""
+        """Report that compaction begins."""
         await self._log.record(CompactionStarted(reason))
 
     async def count_summary(self, reply: Message) -> None:
-        """Count what a reply used that is not the summary, but was needed for it."""
+        """Count usage of a reply that the summary needed, without the summary itself."""
         if reply.usage is not None and not reply.usage.is_empty:
             await self._log.record(ModelAsked("", reply.model or self.model, reply.usage))
 
     async def end_compaction(
         self, summary: str, keeps_from: str | None, usage: Usage, model: str | None = None
     ) -> None:
-        """Put the summary on the tree, with what a person said meanwhile, and go on. `model` wrote it, if not
-        the one that answers."""
+        """Add the summary and the user's messages since then to the tree, and continue. `model` wrote the
+        summary, if not the turn's model."""
         check_json(summary, "the summary")
         log = self._log
         message = Message(

@@ -98,7 +98,7 @@ def _file(data: bytes, media_type: str, name: str) -> File:
 
 
 class ScriptedModel:
-    """Answers with the next line of its script; a script that is a function sees the request."""
+    """Answers with the next line of its script. If the script is a function, it receives the request."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class ScriptedModel:
         self._piece = piece
 
     def check_options(self, options: Mapping[str, JsonValue]) -> None:
-        """It takes everything, and heeds nothing."""
+        """Accept every option and ignore it."""
 
     async def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[e.Event], None]:
         self.requests.append(request)

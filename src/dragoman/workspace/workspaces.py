@@ -39,7 +39,7 @@ class Workspace:
 
     @property
     def path(self) -> str:
-        """As it is stored with turns and grants."""
+        """The path as turns and grants store it."""
         return str(self.folder.resolve())
 
 

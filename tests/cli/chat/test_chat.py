@@ -215,7 +215,7 @@ def test_results_are_released_edited_or_withheld(stage: Path) -> None:
     somebody.sees("result:")
     somebody.types(ALL_AWAY + "nothing to see", CTRL_S)
     somebody.sees("nothing to see")
-    somebody.sees("A person edited this result.")
+    somebody.sees("A user edited this result.")
     assert somebody.leaves() == 0
 
 

@@ -86,7 +86,7 @@ def test_a_conversation_is_summed_up_when_the_person_wants_it(stage: Path) -> No
     somebody.says("/compact")
     somebody.sees("are compacted when")
     somebody.says("hello")
-    somebody.sees("summing up the conversation: you asked for it")
+    somebody.sees("compacting the conversation: you asked for it")
     somebody.sees("You said: ")  # with the summary in front
     somebody.says("/trace")
     somebody.sees("compaction")

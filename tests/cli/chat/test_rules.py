@@ -105,7 +105,7 @@ def test_what_the_cage_refused_is_allowed_by_one_command(stage: Path) -> None:
     settings.write_text(settings.read_text().replace('"files", ', '"files", "shell", '))
     somebody = Person("chat", folder=stage, DRAGOMAN_SHELL_CAGE="auto")
     somebody.says("/allow")
-    somebody.sees("nothing has been said in this conversation yet")
+    somebody.sees("No messages in this conversation yet.")
     somebody.says("touch")
     somebody.sees("1 refused")
     somebody.sees("⛨ refused write: tools/new. To allow it, ask for cage.write:tools/*")

@@ -87,7 +87,7 @@ def test_one_can_go_back_copy_and_change_conversations(stage: Path) -> None:
     somebody.says("/cost")
     somebody.sees("tokens in")
     somebody.says("/context")
-    somebody.sees("nothing was said here yet")
+    somebody.sees("No messages yet.")
     somebody.says("/oepn x")
     somebody.sees("did you mean /open?")
     assert somebody.leaves() == 0

@@ -64,13 +64,13 @@ def test_an_error_in_the_stream_is_part_of_what_is_told() -> None:
 @pytest.mark.parametrize(
     ("stream", "says"),
     [
-        (b"", "the reply was empty"),
-        (b"hello", "held no event, only 'hello'"),
-        (b'{"choices": []}', "a whole JSON body came instead of a stream"),
-        (b"<html></html>", "a web page came"),
-        (b"data: {cut", "a piece of the stream could not be read"),
-        (b"data: [1, 2]\n\n", "a piece of the stream could not be read"),
-        (b"data: \xff\xfe\n\n", "a piece of the stream could not be read"),
+        (b"", "the reply has no contents"),
+        (b"hello", "had no event, only 'hello'"),
+        (b'{"choices": []}', "a single JSON body arrived instead of a stream"),
+        (b"<html></html>", "a web page arrived"),
+        (b"data: {cut", "Dragoman cannot read a chunk of the stream"),
+        (b"data: [1, 2]\n\n", "Dragoman cannot read a chunk of the stream"),
+        (b"data: \xff\xfe\n\n", "Dragoman cannot read a chunk of the stream"),
     ],
 )
 def test_what_is_no_stream_is_an_error_that_shows_it(stream: bytes, says: str) -> None:
@@ -91,7 +91,7 @@ def test_a_stream_that_ends_before_the_reply_does_is_an_error(name: str) -> None
     decoded: Any = report(wire(name), b"".join(framed(name, TORN[name])))
     assert (decoded["text"], decoded["finish"], decoded["usage"]) == ("Hi", None, None)
     error = decoded["error"]
-    assert error["message"] == "the stream ended before the reply was finished"
+    assert error["message"] == "the stream ended before the reply was complete"
     assert (error["kind"], error["retryable"]) == ("unfinished", True)
 
 
@@ -137,5 +137,5 @@ async def test_the_program_reads_bytes_and_prints_json(tmp_path: Path) -> None:
 async def test_a_wire_that_is_not_there_is_one_line_and_an_exit_status(tmp_path: Path) -> None:
     ended = await program("decode", "--wire", "smoke", folder=tmp_path)
     assert ended.status == 2
-    assert ended.err.startswith("dragoman: unknown wire 'smoke': choose one of openai_chat")
+    assert ended.err.startswith("dragoman: Unknown wire 'smoke'. Choose one of: openai_chat")
     assert ended.err.count("\n") == 1

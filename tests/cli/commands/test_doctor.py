@@ -130,7 +130,7 @@ def test_an_attachment_that_is_gone_is_named(spoken: Path, cli: Cli) -> None:
     key = "ab" * 32
     _change(spoken, f"INSERT INTO blob_references SELECT '{key}', 'message', 'msg_1', id FROM conversations")
     (one,) = _stored(cli, status=1)
-    assert f"unknown blob '{key}'" in one["said"]
+    assert f"Unknown blob '{key}'" in one["said"]
     assert "restore that file" in one["mend"]
 
 

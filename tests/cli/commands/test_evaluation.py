@@ -126,7 +126,7 @@ async def test_a_turn_is_asked_again_without_a_file(tmp_path: Path) -> None:
     assert not [*(tmp_path / "evals").glob("*.toml")]
     unknown = await _eval(tmp_path, "run", "--turn", "turn_nothing", "--model", "acme/bad")
     assert unknown.status == 1
-    assert "unknown turn 'turn_nothing'" in unknown.err
+    assert "Unknown turn 'turn_nothing'" in unknown.err
 
 
 async def test_cases_are_made_of_what_is_searched_and_named(tmp_path: Path) -> None:

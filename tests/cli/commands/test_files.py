@@ -102,7 +102,7 @@ async def test_what_is_not_there_is_named_by_its_kind(tmp_path: Path, work: Path
     for id, kind in kinds.items():  # ids have no u
         ended = await _program(tmp_path, "diff", id)
         assert ended.status == 1
-        assert f"unknown {kind} '{id}'" in ended.err
+        assert f"Unknown {kind} '{id}'" in ended.err
 
 
 async def test_blame_names_the_turn_and_what_it_was_asked(tmp_path: Path, work: Path) -> None:

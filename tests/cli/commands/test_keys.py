@@ -43,5 +43,5 @@ async def test_s6_a_key_is_stored_tested_listed_and_removed(tmp_path: Path) -> N
 
 async def test_what_is_no_key_is_refused(tmp_path: Path) -> None:
     assert "one word" in (await run(tmp_path, "set", "openai", stdin="two words\n", status=2)).err
-    assert "unknown provider 'opnai'" in (await run(tmp_path, "set", "opnai", status=2)).err
+    assert "Unknown provider 'opnai'" in (await run(tmp_path, "set", "opnai", status=2)).err
     assert "needs no key" in (await run(tmp_path, "set", "local", status=2)).err

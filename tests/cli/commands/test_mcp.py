@@ -245,7 +245,7 @@ async def test_a_server_that_is_not_there_is_told_in_a_line(tmp_path: Path) -> N
     ended = await program("mcp", "test", "gone", folder=tmp_path)
     assert (ended.status, ended.out) == (1, "")
     assert ended.err == (
-        "dragoman: the server gone is not there: it cannot be started: "
+        "dragoman: the server gone is not there: Dragoman cannot start it: "
         "program 'no-such-program-anywhere' not found\n"
     )
 

@@ -77,7 +77,7 @@ def test_the_tools_tell_the_types_of_values_that_carry_none(tools: Any, tmp_path
     ("text", "says"),
     [
         ("{", "is not valid JSON"),
-        ("{}", "holds no list of tools"),
+        ("{}", "contains no list of tools"),
         ("[{}]", "tool 1 has no name"),
         ('[{"name": "a", "parameters": 1}]', "the parameters of a are no JSON schema"),
     ],

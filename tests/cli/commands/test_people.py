@@ -37,4 +37,4 @@ def test_people_get_keys_that_are_kept_as_hashes(stage: Path, cli: Cli) -> None:
     assert cli("audit", "--since", "2999-01-01").out == ""
     assert cli("people", "list", "--json").out == "[]\n"
     assert "No users yet" in cli("people", "list").err
-    assert "unknown person 'anna'" in cli("people", "remove", "anna", status=1).err
+    assert "Unknown person 'anna'" in cli("people", "remove", "anna", status=1).err

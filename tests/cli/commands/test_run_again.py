@@ -86,7 +86,7 @@ async def test_where_nothing_was_interrupted_something_has_to_be_said(tmp_path: 
         await program("run", *at(server), "Hi!", folder=tmp_path)
         ended = await program("run", *at(server), "--continue", "last", folder=tmp_path)
     assert ended.status != 0
-    assert "nothing was interrupted" in ended.result["error"]
+    assert "has no interrupted turn" in ended.result["error"]
 
 
 async def test_a_turn_of_the_terminal_is_stopped_from_another_process(tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ async def test_what_was_learned_is_told_beside_the_answer(tmp_path: Path) -> Non
         ended = await run(server, tmp_path, "openai_chat", "Hi")
     assert (ended.status, ended.result["text"]) == (0, "Hello.")
     assert [notice["text"] for notice in ended.events("notice") if notice["kind"] == "learned"] == [
-        "acme/m does not take stream_options: it is left out"
+        "acme/m does not take stream_options, so Dragoman leaves it out"
     ]
 
 

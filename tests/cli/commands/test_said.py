@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("run", "--agent", "zz", "hi"), "unknown agent 'zz'"),
+        (("run", "--agent", "zz", "hi"), "Unknown agent 'zz'"),
         (("run", "--model", "", "hi"), "--model: it is empty"),
         (("run", "--deny", "notes.writ", "hi"), "did you mean 'notes.write'?"),
         (("list", "--store", "typo.db"), "database not found"),
@@ -69,7 +69,7 @@ def test_who_deletes_is_told_the_title_first(stage: Path, cli: Cli) -> None:
     """And nobody is asked about what is not there."""
     cli("run", "hello")
     nobody = Person("rm", "nosuch", folder=stage)
-    assert "Delete" not in nobody.sees("unknown conversation 'nosuch'")
+    assert "Delete" not in nobody.sees("Unknown conversation 'nosuch'")
     somebody = Person("rm", "last", folder=stage)
     assert "(hello), used last on" in somebody.sees("Delete it? This cannot be undone")
     somebody.types("n")

@@ -420,7 +420,7 @@ async def test_what_changes_while_a_person_reads_is_not_what_they_trust(here: Vi
     someone.sees("Do you trust it?")
     (here.folder / "skills" / "obey" / "SKILL.md").write_text("---\ndescription: other\n---\n")
     someone.types("y")
-    someone.sees("was changed while you looked at it")
+    someone.sees("changed while you reviewed it")
     assert someone.ended() == 2
     someone = person(here, "tools")
     someone.sees("Do you trust it?")

@@ -102,7 +102,7 @@ async def test_d1_what_is_to_be_written_is_found_first() -> None:
     events, _ = await replied(asked("Save the time in now.txt"), writes(lines))
     assert [call.tool for call in calls_of(events)] == ["current_time"]
     (notice,) = [event for event in events if isinstance(event, Notice)]
-    assert notice.text.startswith("write_file is not called yet: its text has to be found first")
+    assert notice.text.startswith("write_file waits: another call has to find its text first")
     events, _ = await replied(asked("Make an empty file now.txt"), writes(lines.partition("\n")[2]))
     assert [call.tool for call in calls_of(events)] == ["write_file"]  # nothing else is there to do
 

@@ -114,7 +114,7 @@ async def test_a_python_without_pip_is_told(tmp_path: Path, monkeypatch: pytest.
 
 async def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file, not a folder")
-    with pytest.raises(ConfigError, match="set DRAGOMAN_CACHE"):
+    with pytest.raises(ConfigError, match="Set DRAGOMAN_CACHE"):
         await fetch(WEIGHTS, folder=tmp_path / "cache")
 
 

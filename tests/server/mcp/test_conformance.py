@@ -166,6 +166,6 @@ async def test_the_suite_finds_what_is_offered_to_be_right(tmp_path: Path) -> No
             out, _ = await process.communicate()
     found = re.findall(r"^([✓✗]) ([\w-]+): \d+ passed", out.decode(), re.MULTILINE)
     assert {name for mark, name in found if mark == "✗"} == {*NOT_OFFERED}, out.decode()
-    page = (Path(__file__).parents[3] / "docs" / "mcp-server.md").read_text("utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "mcp.md").read_text("utf-8")
     assert f"{len(found) - len(NOT_OFFERED)} of its {len(found)} scenarios pass" in page
     assert dict(re.findall(r"^\| `([\w-]+)` \| (.+) \|$", page, re.MULTILINE)) == NOT_OFFERED

@@ -23,7 +23,9 @@ from .suite import Suite
 def unreadable(message: Message, noun: str, id: str) -> bool:
     """Whether it says that this cannot be read, and nothing else."""
     (part,) = message.parts
-    return isinstance(part, Error) and part.kind == "unreadable" and f"{noun} {id} cannot" in part.message
+    return (
+        isinstance(part, Error) and part.kind == "unreadable" and f"cannot read {noun} {id}" in part.message
+    )
 
 
 class DamageConformance(Suite):

@@ -64,7 +64,7 @@ async def test_with_choices_they_may_write_something_else(tmp_path: Path) -> Non
         assert question.free
         wrongs: list[JsonValue] = [" ", 7, None, ["red"]]
         for wrong in wrongs:
-            with pytest.raises(BadRequest, match="choose one of these, or write a text: red, green"):
+            with pytest.raises(BadRequest, match="Choose one of these, or write a text: red, green"):
                 await turn.answer(question, reply(wrong))
         await turn.answer(question, reply("teal"))
         (call,) = calls_of((await turn.result()).messages)

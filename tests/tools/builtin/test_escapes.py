@@ -131,7 +131,7 @@ async def test_there_is_nothing_without_a_workspace() -> None:
     """C8"""
     for tool, arguments in ARGUMENTS:
         outcome = await Bench().run(tool, {"path": "a.txt", **arguments})
-        assert outcome.result.text == "there is no workspace folder in this conversation"
+        assert outcome.result.text == "This conversation has no workspace folder."
 
 
 @pytest.mark.parametrize("path", [*ESCAPES, "in/b.py", "alias.txt"])

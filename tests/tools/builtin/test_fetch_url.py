@@ -250,8 +250,8 @@ async def test_redirects_without_end_are_given_up() -> None:
         ("http://0x7f.0.0.1/", "not on the open internet"),
         ("http://localhost/", "another site"),
         ("http://1.1.1.1/", "not on the open internet"),  # as this tool is told here
-        ("file:///etc/passwd", "only http:// and https://"),
-        ("gopher://site.test/", "only http:// and https://"),
+        ("file:///etc/passwd", "use an http:// or https:// address"),
+        ("gopher://site.test/", "use an http:// or https:// address"),
         ("http://me:secret@site.test/", "user name or password"),
         ("http://[", "could not be read"),
     ],

@@ -97,7 +97,7 @@ async def test_a_new_file_needs_no_version_and_an_old_one_does(root: Path) -> No
     word = await version(root, "new/deep/c.txt")
     await told(root, write_file, path="new/deep/c.txt", text="d", version=word)
     stale = await refused(root, write_file, path="new/deep/c.txt", text="e", version=word)
-    assert "is not as it was when you read it" in stale
+    assert "changed since you read it" in stale
     assert (root / "new/deep/c.txt").read_text() == "d"
     assert names(root / "new/deep") == ["c.txt"]
 
@@ -113,12 +113,10 @@ async def test_a_file_that_is_gone_is_not_written_by_its_version(root: Path) -> 
     """C6: and no folder is made for it."""
     word = await version(root, "a.txt")
     (root / "a.txt").unlink()
-    assert "is gone" in await refused(root, write_file, path="a.txt", text="x", version=word)
+    assert "no longer exists" in await refused(root, write_file, path="a.txt", text="x", version=word)
     assert "not in the workspace" in await refused(root, write_file, path="q/a.txt", text="x", version=word)
     assert not (root / "q").exists()
-    assert "write_file makes new" in await refused(
-        root, edit_file, path="a.txt", old="x", new="y", version=word
-    )
+    assert "use write_file" in await refused(root, edit_file, path="a.txt", old="x", new="y", version=word)
 
 
 async def test_rights_are_kept(root: Path) -> None:
@@ -145,12 +143,12 @@ async def test_an_edit_gives_the_version_for_the_next(root: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "old", "why"),
     [
-        ("a a", "a", "old is 2 times in a.txt"),
-        ("aaa", "aa", "old is 2 times in a.txt"),
-        pytest.param("a" * 400_000, "a" * 200_000, "old is 2 times in a.txt", id="much of the same"),
-        ("a", "b", "old is not in a.txt"),
-        ("a  b", "a b", "old is not in a.txt"),
-        ("a", "x", "old and new are the same text"),
+        ("a a", "a", "`old` occurs 2 times in a.txt"),
+        ("aaa", "aa", "`old` occurs 2 times in a.txt"),
+        pytest.param("a" * 400_000, "a" * 200_000, "`old` occurs 2 times in a.txt", id="much of the same"),
+        ("a", "b", "`old` is not in a.txt"),
+        ("a  b", "a b", "`old` is not in a.txt"),
+        ("a", "x", "`old` and `new` are the same text"),
         ("a", "", "at least 1 character"),
     ],
 )
@@ -176,7 +174,7 @@ async def test_a_stale_edit_is_refused(root: Path) -> None:
     word = await version(root, "a.txt")
     (root / "a.txt").write_text("one\ntwo\nfour\n")
     stale = await refused(root, edit_file, path="a.txt", old="two", new="2", version=word)
-    assert stale.endswith("read it again")
+    assert stale.endswith("Read it again.")
     assert (root / "a.txt").read_text() == "one\ntwo\nfour\n"
 
 

@@ -140,11 +140,11 @@ def test_what_cannot_be_chosen_is_told(tmp_path: Path) -> None:
     def chosen(hunks: dict[int, str | None]) -> None:
         choose_hunks(edit_file, arguments, tmp_path, shown, hunks)
 
-    with pytest.raises(BadRequest, match="reject the call"):
+    with pytest.raises(BadRequest, match="Reject the call"):
         chosen({})
-    with pytest.raises(BadRequest, match="unknown change 3"):
+    with pytest.raises(BadRequest, match="Unknown change 3"):
         chosen({3: None})
-    with pytest.raises(BadRequest, match="a part of this cannot be done"):
+    with pytest.raises(BadRequest, match="cannot apply a part of this"):
         chosen({0: "".join(f"line {number}\n" for number in range(7))})
     (tmp_path / "f").write_text(f"above\n{OLD}")
     with pytest.raises(BadRequest, match="not as it was when you read it"):
@@ -157,7 +157,7 @@ def test_of_what_is_not_shown_whole_no_part_is_done(tmp_path: Path) -> None:
     arguments = call_of(write_file, OLD, NEW.replace("line 20\n", "x" * 500_000))
     shown = foresee(write_file, arguments, tmp_path).diff
     assert "not all of it is shown" in shown
-    with pytest.raises(BadRequest, match="not all of its changes are shown"):
+    with pytest.raises(BadRequest, match="does not show all its changes"):
         choose_hunks(write_file, arguments, tmp_path, shown, {0: None})
 
 
@@ -177,7 +177,7 @@ def test_lines_that_are_no_utf_8_are_not_written_in_another_way(tmp_path: Path) 
     (tmp_path / "f").write_bytes(before)
     arguments: Arguments = {"path": "f", "text": f"cafe\n{NEW}", "version": version_of(before)}
     shown = foresee(write_file, arguments, tmp_path).diff
-    with pytest.raises(BadRequest, match="not all of its changes are shown"):
+    with pytest.raises(BadRequest, match="does not show all its changes"):
         choose_hunks(write_file, arguments, tmp_path, shown, {2: None})
 
 

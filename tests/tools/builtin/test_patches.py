@@ -82,11 +82,11 @@ async def test_a_marked_patch_is_applied(root: Path) -> None:
     ("patch", "why"),
     [
         ("nothing", "no change"),
-        (UNIFIED.replace("-two", "-TWO"), "not in a.txt"),
-        (MARKED.replace("a.txt", "q.txt"), "there is no q.txt"),
+        (UNIFIED.replace("-two", "-TWO"), "do not occur exactly in a.txt"),
+        (MARKED.replace("a.txt", "q.txt"), "q.txt does not exist"),
         (MARKED.replace("new/n.txt", "alias.txt"), "link"),
         (MARKED.replace("sub/c.py", "../out.py"), "out of the workspace"),
-        (MARKED.replace("Add File: new/n.txt", "Add File: a.txt"), "named twice"),
+        (MARKED.replace("Add File: new/n.txt", "Add File: a.txt"), "names a file twice"),
     ],
 )
 async def test_what_does_not_fit_changes_nothing(root: Path, patch: str, why: str) -> None:
@@ -115,7 +115,7 @@ async def test_lines_that_repeat_themselves_are_found_at_each_place(root: Path) 
         "new": " x\n",
         "version": await version(root, "a.txt"),
     }
-    assert "it is 2 times" in await refused(root, edit_file, **loose)
+    assert "it occurs 2 times" in await refused(root, edit_file, **loose)
     await told(root, edit_file, **loose, everywhere=True)
     assert (root / "a.txt").read_text() == "x\nrow\n"
 

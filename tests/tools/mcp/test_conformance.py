@@ -60,7 +60,7 @@ async def test_every_scenario_ends_as_listed(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_the_documentation_names_those_that_do_not_pass() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "mcp.md").read_text("utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "mcp.md").read_text("utf-8")
     assert re.findall(r"^\| `(auth/[^`]+)` \|", page, re.MULTILINE) == [*DO_NOT]
     assert f"{len(PASS)} of its {len(PASS) + len(DO_NOT)} scenarios pass" in page
 

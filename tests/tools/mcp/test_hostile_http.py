@@ -50,7 +50,7 @@ SAID = {
     "a page": "it sent invalid MCP data: an answer of the type text/html",
     "an event": "it sent invalid MCP data: Invalid JSON: key must be a string at line 1 column 2",
     "too often": "it answered with HTTP 429",
-    "no key": "it refused the key, or wants a login (HTTP 401)",
+    "no key": "it refused the key, or requires a login (HTTP 401)",
     "packed": "it sent a compressed answer, which Dragoman did not ask for",
 }
 

@@ -27,7 +27,7 @@ from tests.tools.mcp.rig import source
 
 pytestmark = pytest.mark.slow
 
-WANTS = "it wants a login: run `dragoman mcp test it`, or sign in at the page (Settings, Set-up)"
+WANTS = "it requires a login: run `dragoman mcp test it`, or sign in at the page (Settings, Set-up)"
 BROWSER = "import sys, urllib.request; urllib.request.urlopen(sys.argv[1]).read()"
 
 
@@ -150,7 +150,7 @@ async def test_a_server_that_refuses_us_without_a_word_on_logins_is_told_apart(h
         far = McpSource("far", McpServer(url=server.url), patience=10)
         await far.ready()
         assert far.state == "login"
-        assert far.error.startswith("it refused the key, or wants a login (HTTP 401)")
+        assert far.error.startswith("it refused the key, or requires a login (HTTP 401)")
         assert 'auth = "oauth"' in far.error
         await far.close()
 

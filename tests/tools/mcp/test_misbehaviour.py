@@ -92,7 +92,7 @@ async def test_who_fails_again_and_again_gets_longer_and_longer_pauses(tmp_path:
             await asyncio.sleep(max(server._not_before - now(), 0))
             began = now()
             await server.ready()
-            assert server.error == "it ended, or closed the connection. It had said: no key"
+            assert server.error == "it ended, or closed the connection. Its last words: no key"
             pauses.append(server._not_before - began)  # and the time that the attempt took
         tried = starts.read_text()
         await server.ready()
@@ -174,7 +174,8 @@ async def test_a_tool_that_cannot_be_offered_is_left_out_alone() -> None:
     async with source(raw("schema")) as server:
         assert [one.name for one in server.group().tools] == ["it_echo"]
         assert server.left_out == [
-            "tool it_odd: its schema is none: properties.a.type: 'strin' is not valid under any of the given "
+            "Tool 'it_odd' has an invalid JSON Schema at properties.a.type: 'strin' is not valid under any of the "
+            "given "
             "schemas: it is left out"
         ]
     async with source(raw("twice")) as server:

@@ -103,5 +103,5 @@ def test_a_person_reads_what_a_server_claims_of_a_tool(hints: dict[str, bool] | 
 
 def test_a_login_that_failed_is_told_with_its_reason() -> None:
     """C7: and one that is needed is no failure."""
-    assert describe(OAuthFlowError("no such client")) == "the login did not work: no such client"
+    assert describe(OAuthFlowError("no such client")) == "the login failed: no such client"
     assert "did not work" not in describe(LoginNeeded("no such client"))

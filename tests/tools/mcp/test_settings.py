@@ -97,8 +97,8 @@ def test_files_of_other_programs_are_read_and_their_other_business_left_to_them(
 @pytest.mark.parametrize(
     ("servers", "said"),
     [
-        ([], "it has no object named mcpServers"),
-        ({"mcpServers": {"a": 5}}, "mcpServers.a: a server is an object"),
+        ([], "has no object named mcpServers"),
+        ({"mcpServers": {"a": 5}}, "mcpServers.a: a server must be an object"),
         ({"mcpServers": {"a b": {"command": "x"}, "a-b": {"command": "x"}}}, "reads the same (a-b)"),
         ({"mcpServers": {"a": {"args": ["x"]}}}, "mcpServers.a: a server has either a command or a url"),
     ],
@@ -115,7 +115,7 @@ def test_references_are_followed_and_a_missing_one_is_named() -> None:
     known = {"KEY": "abc"}.get
     texts = {"a": "Bearer ${KEY}", "b": "${env:KEY}", "c": "${OTHER:-low}", "d": "$KEY {KEY}"}
     assert resolve_references(texts, known) == {"a": "Bearer abc", "b": "abc", "c": "low", "d": "$KEY {KEY}"}
-    with pytest.raises(ConfigError, match="OTHER is not set"):
+    with pytest.raises(ConfigError, match="OTHER is missing"):
         resolve_references({"a": "${OTHER}"}, known)
 
 
@@ -128,7 +128,7 @@ def test_what_looks_like_a_secret_is_seen() -> None:
 
 def test_servers_whose_tools_would_be_named_alike_are_refused() -> None:
     server = McpServer(command="x")
-    with pytest.raises(ConfigError, match=r"named like those of mcp\.Files"):
+    with pytest.raises(ConfigError, match=r"the same names as those of mcp\.Files"):
         sources_of({"Files": server, "files": server})
 
 

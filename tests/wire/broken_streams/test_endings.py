@@ -205,7 +205,7 @@ async def test_w3_a_reply_that_nobody_says_is_over_counts_and_a_notice_says_so(
     played = await play(tmp_path, reply)
     assert (played.state, played.text) == ("completed", "It is 3.")
     assert played.notices("unfinished") == (
-        ["acme/model did not say that its reply was over: it may be cut off"] if noted else []
+        ["acme/model did not mark the end of its reply, so the reply may be incomplete"] if noted else []
     )
 
 

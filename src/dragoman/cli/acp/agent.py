@@ -172,7 +172,7 @@ class AcpAgent:
         original = await self._opened(params)
         leaf = (await original.chat.info()).leaf
         if leaf is None:
-            raise BadRequest("nothing was said in this session yet: there is nothing to fork")
+            raise BadRequest("This session has no messages to fork.")
         chat = await original.runtime.fork(original.chat.id, leaf)
         copy = EditorSession(chat, original.workspace, self._ask, self._tell, forms=self._forms)
         return await self._shown(self._join(copy), {"sessionId": chat.id})

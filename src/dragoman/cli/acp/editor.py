@@ -110,7 +110,7 @@ class Editor:
         self, session: str, command: str, seconds: float, context: ToolContext
     ) -> ToolOutput:
         if "\0" in command or not command.strip():
-            raise ToolFailed("there is no command in this, or a NUL character")
+            raise ToolFailed("The line has no command, or a NUL character.")
         where = {"sessionId": session}
         try:
             made = await self.ask(

@@ -157,7 +157,7 @@ class EditorSession:
     async def prompt(self, blocks: Sequence[Any]) -> dict[str, JsonValue]:
         """Say something, and follow the turn that answers to its end."""
         if self._prompting:
-            raise RpcError(INVALID_REQUEST, "a prompt of this session is being answered: cancel it first")
+            raise RpcError(INVALID_REQUEST, "This session is answering a prompt. Cancel it first.")
         self._prompting, self._stopped = True, False
         try:
             for source in await settle_by_rules(self.runtime, self.chat.id, self.workspace.held):

@@ -194,7 +194,7 @@ async def diff(session: Session, argument: str) -> None:
     else:
         turns = [message.turn for message in await session.here.messages() if message.turn is not None]
         if not turns:
-            raise BadRequest("nothing was said here yet")
+            raise BadRequest("No messages yet.")
         found = await session.here.turn(turns[-1]).diff()
     for note in found.notes:
         session.notify(note)

@@ -233,7 +233,7 @@ async def prompt(session: Session, argument: str) -> None:
         one.name: one for one in session.runtime.services.toolbox.sources if isinstance(one, McpSource)
     }
     if not sources:
-        raise BadRequest("no MCP server is set up: `dragoman mcp` tells how")
+        raise BadRequest("No MCP servers. Add one with `dragoman mcp add`.")
     try:
         words = shlex.split(argument)
     except ValueError as error:

@@ -221,7 +221,7 @@ class Session:
     @property
     def here(self) -> ConversationHandle:
         if self.chat is None:
-            raise BadRequest("nothing has been said in this conversation yet")
+            raise BadRequest("No messages in this conversation yet.")
         return self.chat
 
     async def settings(self) -> dict[str, JsonValue]:

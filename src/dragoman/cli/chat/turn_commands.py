@@ -80,4 +80,4 @@ async def _last_turn(session: Session) -> TurnHandle:
     for turn in reversed(turns):
         with suppress(NotFound):
             return session.here.turn((await session.runtime.store.turn(turn)).id)
-    raise BadRequest("nothing was said here yet")
+    raise BadRequest("No messages yet.")

@@ -199,7 +199,7 @@ def _read_export(file: str) -> dict[str, JsonValue]:
     except ValueError as error:
         raise BadRequest(f"{file} is not valid JSON: {error}") from error
     if not isinstance(data, dict):
-        raise BadRequest(f"{file} is not an export of a conversation: an object was expected")
+        raise BadRequest(f"{file} is not an export of a conversation. It must be a JSON object.")
     return data
 
 

@@ -145,7 +145,7 @@ def _read_tools(file: Path) -> tuple[ToolSpec, ...]:
         raise ConfigError(f"{file} is not valid JSON: {error}") from error
     listed = content.get("tools") if isinstance(content, dict) else content
     if not isinstance(listed, list):
-        raise ConfigError(f"{file} holds no list of tools")
+        raise ConfigError(f"{file} contains no list of tools")
     return tuple(_parse_tool(file, place, one) for place, one in enumerate(listed, 1))
 
 

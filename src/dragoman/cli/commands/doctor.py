@@ -175,7 +175,10 @@ async def _check_cage(settings: Settings) -> Finding:
         return Finding("cage", worst, f"none here, so commands are asked about: {missing}")
     if through:
         return Finding(
-            "cage", worst, f"it does not hold: {', '.join(through)}", "docs/cage.md says what that means"
+            "cage",
+            worst,
+            f"it does not hold: {', '.join(through)}",
+            "docs/concepts/cage.md says what that means",
         )
     return Finding("cage", "fine", f"holds, each tried: {', '.join(BOUNDARIES)}")
 

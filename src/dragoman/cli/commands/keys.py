@@ -71,7 +71,9 @@ def remove_key(flags: RemoveKeyFlags) -> None:
     provider = _provider(flags)
     stored = [name for name in provider.keys if keys().read(name) is not None]
     if not stored:
-        raise ConfigError(f"no key of {provider.name} is stored: `dragoman keys list` shows where keys are")
+        raise ConfigError(
+            f"No stored key of {provider.name}. Run `dragoman keys list` to see where keys are."
+        )
     for name in stored:
         keys().forget(name)
         print(f"{name} is removed")

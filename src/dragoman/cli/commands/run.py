@@ -144,7 +144,7 @@ async def _write_files(flags: RunFlags, runtime: Runtime, turn: TurnHandle[Any],
             print(f"· written: {path}", file=sys.stderr)
     elif flags.out is not None:
         if (guess_type(flags.out)[0] or "").startswith(_NO_TEXT):
-            raise BadRequest(f"--out {flags.out}: nothing was written, since the answer is a text")
+            raise BadRequest(f"--out {flags.out}: the answer is text, so there is no file to write.")
         print(f"· written: {write_file(flags.out, end.text)}", file=sys.stderr)
     for file in files if not flags.json else ():
         shown = show_picture(
@@ -245,7 +245,7 @@ async def _type_of_model(flags: RunFlags, conversation: ConversationHandle, runt
 async def _resume(runtime: Runtime, conversation: ConversationHandle) -> TurnHandle:
     turn = await resume_turn(runtime, conversation.id)
     if turn is None:
-        raise BadRequest(f"nothing was interrupted in conversation {conversation.id}: say something")
+        raise BadRequest(f"Conversation {conversation.id} has no interrupted turn. Send a message.")
     print(f"· continuing with turn {turn.id}", file=sys.stderr)
     return turn
 

@@ -51,7 +51,7 @@ def read_output_type(flags: RunFlags) -> SchemaOutput | None:
     try:
         schema = parse_json(flags.output_type.expanduser().read_bytes())
         if not isinstance(schema, dict):
-            raise ConfigError(f"--output-type: {flags.output_type} holds no schema: it is an object")
+            raise ConfigError(f"--output-type: {flags.output_type} has no schema. It must be a JSON object.")
         return SchemaOutput(spec_of_schema(schema))
     except OSError as error:
         raise ConfigError(f"--output-type: {flags.output_type} cannot be read: {error.strerror}") from error
@@ -84,7 +84,7 @@ def read_options(flags: RunFlags, model: ModelType) -> dict[str, JsonValue]:
 
 def _read_stdin() -> str:
     if sys.stdin is None or sys.stdin.isatty():
-        raise ConfigError("there is no message: write it behind the options, or send it to standard input")
+        raise ConfigError("No message given. Put it after the options, or send it to standard input.")
     # The descriptor itself: a thread left waiting in a buffered stream would break the exit of the program.
     with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as stdin:
         return stdin.read().decode(errors="replace")

@@ -174,7 +174,7 @@ def _password(settings: Settings) -> str | None:
     password = os.environ.get(variable)
     if not password:
         origin = settings.origins.get("server.password_from", "settings")
-        raise ConfigError(f"{origin}: the environment variable {variable} holds no password")
+        raise ConfigError(f"{origin}: The environment variable {variable} has no password.")
     return password
 
 

@@ -19,6 +19,7 @@ from dragoman.cli.terminal.text import one_line, print_json
 from dragoman.config.build import build_runtime
 from dragoman.config.settings import Settings
 from dragoman.errors import DragomanError
+from dragoman.installed import installed
 from dragoman.messages.questions import Rule
 from dragoman.redaction import redact_text
 from dragoman.tools.authorize import review_of
@@ -132,7 +133,10 @@ def _describe_origin(group: Group, toolbox: Toolbox, settings: Settings) -> str:
         return "skills"
     if group.name in BUILTIN or group.name in ("output", "agents"):
         return "built in"
-    return f"{settings.folder / 'tools'}"
+    folder = settings.folder / "tools"
+    if group.name in installed("tools") or not folder.is_dir():
+        return "installed package"
+    return f"{folder}"
 
 
 def _report(settings: Settings, services: Services, group: Group) -> JsonValue:

@@ -45,7 +45,7 @@ def _trust(folder: Path, *, confirmed: bool) -> None:
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             raise BadRequest(f"{folder} is not trusted")
         if not contents.is_current():
-            raise BadRequest(f"{folder} was changed while you looked at it: start again")
+            raise BadRequest(f"{folder} changed while you reviewed it. Start again.")
     trust_answers().remember(contents, trusted=True)
     print(f"{folder} is trusted until something in it changes. To take that back: dragoman trust --revoke")
 
@@ -53,7 +53,7 @@ def _trust(folder: Path, *, confirmed: bool) -> None:
 def _revoke(named: Path | None) -> None:
     folder = _find_folder(named, known=True)
     if not trust_answers().forget(folder):
-        raise BadRequest(f"nothing was said about {folder}: dragoman trust --list shows what was")
+        raise BadRequest(f"No decision about {folder} yet. Run `dragoman trust --list` to see all decisions.")
     print(f"{folder} is no longer trusted: it will be asked about again")
 
 

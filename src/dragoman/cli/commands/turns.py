@@ -82,7 +82,7 @@ async def steer(flags: SteerFlags) -> None:
         turn = await _find_live(runtime.store, flags.turn)
         if await runtime.store.is_abandoned(turn):
             where = (await runtime.store.turn(turn)).conversation
-            raise BadRequest(f"nobody runs {turn}: `dragoman resume {where}` continues with it first")
+            raise BadRequest(f"Turn {turn} is not running. Resume it first: `dragoman resume {where}`.")
         await runtime.turn(turn).steer(" ".join(flags.message))
     print(f"{turn} reads it before its next step")
 
@@ -102,7 +102,7 @@ async def _add_to_queue(name: str, message: str, settings: Settings) -> None:
         row = await runtime.store.turn(turn)
         if await runtime.store.is_abandoned(turn) and row.state != "waiting":
             at_once = f"`dragoman run --continue {row.conversation} MESSAGE` says it at once"
-            raise BadRequest(f"nobody runs {turn}: {at_once}")
+            raise BadRequest(f"Turn {turn} is not running: {at_once}")
         chat = await runtime.conversation(row.conversation)
         queued = await chat.send(message, queue=True)
         if runtime.bus.here(queued.id) is None:

@@ -279,8 +279,8 @@ class FolderBlobs:
             raise _unavailable(f"{self} cannot be used for attachments", error) from None
         if owner != self._store_id:
             raise StoreUnavailable(
-                f"{self} holds the attachments of another store",
-                f"name a folder of its own; or, if that store is no more, delete the file {file}",
+                f"{self} has the attachments of another store",
+                f"name a separate folder, or, if that store is gone, delete the file {file}",
             )
         return True
 

@@ -239,8 +239,8 @@ class ObjectBlobs:
         owner = await self._owner()
         if owner not in (None, self._store_id.encode()):
             raise StoreUnavailable(
-                f"{self} holds the attachments of another store",
-                f"name a prefix of its own; or, if that store is no more, delete the object {self}/{_OWNER}",
+                f"{self} has the attachments of another store",
+                f"name a separate prefix, or, if that store is gone, delete the object {self}/{_OWNER}",
             )
         self._claimed = owner is not None
         return self._claimed

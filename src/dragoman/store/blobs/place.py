@@ -78,13 +78,13 @@ def _split(place: str) -> tuple[str, str, str]:
         )
     if "@" in parts.netloc or parts.query or parts.fragment:
         raise ConfigError(
-            f"{shown_place(place)} is given with more than a place: credentials, regions and "
-            "endpoints are set in the environment"
+            f"{shown_place(place)} has more than a place: set credentials, regions and endpoints in the "
+            "environment"
         )
     if parts.scheme == "file":
         path = unquote(parts.path)
         if parts.netloc not in ("", "localhost") or len(path) < 2:
-            raise ConfigError("a folder is named from the root: file:///folder")
+            raise ConfigError("name a folder from the root: file:///folder")
         return "file", "", path
     if not _BUCKET.fullmatch(parts.netloc):
         raise ConfigError(f"{shown_place(place)} names no bucket: {parts.scheme}://bucket/prefix")

@@ -43,22 +43,30 @@ if TYPE_CHECKING:
 # What PostgreSQL and the way to it raise, as an error that says what happened and what to do.
 
 
-_AGAIN = "it is tried again; see that the server runs and can be reached"
+_AGAIN = "check that the server runs, and that this machine can reach it"
 _FAULTS: dict[str, tuple[str, str, bool]] = {  # by the beginning of SQLSTATE: what, what to do, again?
     "08": ("the connection broke", _AGAIN, True),
-    "53100": ("the server's disk is full", "make room, and try again", True),
-    "53300": ("the server takes no more connections", "raise max_connections, or start fewer nodes", True),
-    "53": ("the server lacks room or memory", "see its log", True),
-    "57014": ("a statement took too long", "see what else the server does", True),
+    "53100": ("the server's disk is full", "free some space, and try again", True),
+    "53300": (
+        "the server takes no more connections",
+        "raise max_connections, or start fewer processes",
+        True,
+    ),
+    "53": ("the server lacks space or memory", "read its log", True),
+    "57014": ("a statement took too long", "check the load of the server", True),
     "57P": ("the server is shutting down or starting", _AGAIN, True),
-    "25": ("the transaction was broken off", _AGAIN, True),
-    "25006": ("the database is read-only", "see whether it is a replica: name the primary", False),
-    "40": ("other writes were in the way again and again", _AGAIN, True),
-    "28": ("the server does not let this user in", "see the name and the password in the address", False),
-    "3D": ("no such database", "create it, or name another one", False),
-    "42501": ("the user lacks a right", "let the user create and change tables in the schema", False),
-    "58": ("the server's disk reports an error", "see its log", True),
-    "XX": ("the server reports damage or a fault of its own", "see its log; restore it from a copy", False),
+    "25": ("the server ended the transaction", _AGAIN, True),
+    "25006": ("the database is read-only", "if this is a replica, name the primary", False),
+    "40": ("other writes prevented this one several times", _AGAIN, True),
+    "28": ("the server refuses this user", "check the name and the password in the address", False),
+    "3D": ("unknown database", "create it, or name another one", False),
+    "42501": (
+        "the user lacks a right",
+        "grant it the right to create and change tables in the schema",
+        False,
+    ),
+    "58": ("the server's disk reports an error", "read its log", True),
+    "XX": ("the server reports damage or an internal error", "read its log, or restore a backup", False),
 }
 CONFLICTS = ("40001", "40P01")  # two writes that cannot both be first: the later one is run again
 
@@ -77,7 +85,7 @@ def translate(error: BaseException, name: str) -> BaseException:
         return error
     lost = OSError | asyncio.TimeoutError | asyncpg.InterfaceError | asyncpg.InternalClientError
     if isinstance(error, lost):
-        what = f"the store {name} cannot be reached ({error or type(error).__name__})"
+        what = f"the store {name}: no answer ({error or type(error).__name__})"
         return StoreUnavailable(what, _AGAIN, retryable=True)
     return error
 

@@ -41,7 +41,7 @@ class SqliteDatabase(SqlDatabase):
         super().__init__()
         self.path = Path(path)
         if any(is_url(f"{part}/") for part in self.path.parts):  # of which nothing is shown but that
-            raise ConfigError("an address is given where the path of an SQLite file belongs, such as chat.db")
+            raise ConfigError("Pass the path of an SQLite file, such as chat.db, not an address.")
         if self.path.name in ("", ":memory:"):
             raise ConfigError(
                 f"a store is a file, and {str(path)!r} names none: give it a path such as chat.db"

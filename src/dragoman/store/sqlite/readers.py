@@ -20,23 +20,27 @@ from dragoman.store.sql.database import numbered, statements
 # What SQLite raises when a database cannot be used, as an error that says what happened and what to do.
 
 
-_WAIT = "close the program that holds it, or try again"
-_THERE = "see whether it is still there, and whether you may read it and write to it"
-_RIGHT = "give yourself the right to write to it, and to the folder it is in"
-_RESTORE = "restore it from a copy, or save what can be saved with `sqlite3 FILE .recover`"
-_DOCTOR = "`dragoman doctor` names what is damaged"
+_WAIT = "close the other program, or try again"
+_THERE = "check that the file exists, and that you can read and write it"
+_RIGHT = "give yourself write access to the file and its folder"
+_RESTORE = "restore a backup, or run `sqlite3 FILE .recover` to save what is readable"
+_DOCTOR = "run `dragoman doctor` to list the damage"
 _FAULTS: dict[int, tuple[str, str, bool]] = {  # by SQLite's result code: what, what to do, again?
     sqlite3.SQLITE_BUSY: ("another program is writing to it and does not stop", _WAIT, True),
     sqlite3.SQLITE_LOCKED: ("another program is writing to it and does not stop", _WAIT, True),
-    sqlite3.SQLITE_FULL: ("the disk is full", "make room, and try again", True),
-    sqlite3.SQLITE_IOERR: ("the disk reports an error", "see whether it is full, failing or gone", True),
-    sqlite3.SQLITE_NOMEM: ("there is no memory left", "close something, and try again", True),
-    sqlite3.SQLITE_CANTOPEN: ("its file cannot be opened", _THERE, False),
-    sqlite3.SQLITE_READONLY: ("its file or folder is read-only", _RIGHT, False),
-    sqlite3.SQLITE_PERM: ("its file may not be used", _RIGHT, False),
-    sqlite3.SQLITE_CORRUPT: ("its file is damaged", _RESTORE, False),
-    sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY: ("a row is gone to which this belongs", _DOCTOR, False),
-    sqlite3.SQLITE_NOTADB: ("its file is no longer a database", _RESTORE, False),
+    sqlite3.SQLITE_FULL: ("the disk is full", "free some space, and try again", True),
+    sqlite3.SQLITE_IOERR: (
+        "the disk reports an error",
+        "check whether the disk is full, failing or missing",
+        True,
+    ),
+    sqlite3.SQLITE_NOMEM: ("no memory left", "close other programs, and try again", True),
+    sqlite3.SQLITE_CANTOPEN: ("the file does not open", _THERE, False),
+    sqlite3.SQLITE_READONLY: ("the file or its folder is read-only", _RIGHT, False),
+    sqlite3.SQLITE_PERM: ("access denied", _RIGHT, False),
+    sqlite3.SQLITE_CORRUPT: ("the file is damaged", _RESTORE, False),
+    sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY: ("a row that this belongs to is missing", _DOCTOR, False),
+    sqlite3.SQLITE_NOTADB: ("the file is no longer a database", _RESTORE, False),
 }
 
 

@@ -73,11 +73,11 @@ def parse_patch(text: str) -> list[FilePatch]:
     found = _parse_marked(lines) if marked else _parse_unified(lines)
     if not found:
         raise ToolFailed(
-            "there is no change in this patch: give a unified diff, or *** Begin Patch … *** End Patch"
+            "The patch has no changes. Write a unified diff, or *** Begin Patch … *** End Patch."
         )
     names = [path for patch in found for path in patch.paths]
     if len(set(names)) != len(names):
-        raise ToolFailed("a file is named twice in this patch: put all its changes together")
+        raise ToolFailed("The patch names a file twice. Put all its changes together.")
     return found
 
 
@@ -336,7 +336,7 @@ def apply_patch(
 def _put(workspace: Path | None, write: _Write, mode: int | None) -> None:
     def change(data: bytes | None) -> bytes:
         if data != write.old:
-            raise ToolFailed(f"{write.path} was changed meanwhile: read it again")
+            raise ToolFailed(f"{write.path} changed meanwhile. Read it again.")
         assert write.new is not None
         return write.new
 
@@ -355,7 +355,7 @@ def _plan(
             writes.append(_added(path, patch, data))
             continue
         if data is None:
-            raise ToolFailed(f"there is no {path}: *** Add File, or --- /dev/null, makes new files")
+            raise ToolFailed(f"{path} does not exist. To create a file, use *** Add File, or --- /dev/null.")
         known = seen(path)
         if known is not None and known != version_of(data):
             raise ToolFailed(sentence("file.changed", path=path))
@@ -391,7 +391,7 @@ def _updated(path: str, patch: FilePatch, data: bytes, workspace: Path | None) -
         return [_Write(path, data, new, loosely=loosely)]
     to = path_patterns({"path": patch.to})[0]
     if read_if_there(workspace, to, MOST) is not None:
-        raise ToolFailed(f"{to} exists already: {path} cannot be renamed to it")
+        raise ToolFailed(f"{to} exists, so {path} cannot get this name.")
     return [_Write(to, None, new, mode_of=path, loosely=loosely), _Write(path, data, None)]
 
 

@@ -93,9 +93,9 @@ def evaluate(expression: str) -> Number:
     except OverflowError as error:
         raise ToolFailed("a number on the way is too large") from error
     except (RecursionError, MemoryError) as error:
-        raise ToolFailed("this is nested too deeply: work it out in parts") from error
+        raise ToolFailed("The expression has too many levels. Calculate it in parts.") from error
     except (ValueError, TypeError) as error:  # the logarithm of nothing, a function with too few arguments
-        raise ToolFailed(f"this cannot be worked out: {error}") from error
+        raise ToolFailed(f"Cannot calculate this: {error}") from error
 
 
 def _value(node: ast.expr) -> Number:

@@ -209,11 +209,11 @@ def parse_url(text: str) -> URL:
     except (ValueError, TypeError) as error:
         raise ToolFailed(f"{text} is not the address of a page: {error}") from error
     if url.scheme not in PORTS:
-        raise ToolFailed(f"{text}: only http:// and https:// addresses can be fetched")
+        raise ToolFailed(f"{text}: use an http:// or https:// address")
     if not host:
         raise ToolFailed(f"{text} names no site")
     if url.raw_user is not None or url.raw_password is not None:
-        raise ToolFailed(f"{text}: an address with a user name or password is not fetched")
+        raise ToolFailed(f"{text}: use an address without a user name or password")
     return url if host == url.raw_host else url.with_host(host)
 
 

@@ -96,9 +96,11 @@ def text_file(path: str, data: bytes) -> TextFile:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        raise ToolFailed(f"{path} is not a text file (not UTF-8): it cannot be shown or edited") from error
+        raise ToolFailed(
+            f"{path} is not a text file (not UTF-8). This tool reads and edits text only."
+        ) from error
     if "\0" in text:
-        raise ToolFailed(f"{path} is a binary file: it cannot be shown or edited")
+        raise ToolFailed(f"{path} is a binary file. This tool reads and edits text only.")
     crlf = "\r\n" in text and text.count("\n") == text.count("\r\n") == text.count("\r")
     return TextFile(text.replace("\r\n", "\n") if crlf else text, version_of(data), crlf)
 
@@ -249,7 +251,7 @@ def write_file(
 def _check(path: str, old: bytes | None, wanted: bytes, version: str | None) -> None:
     """ToolFailed where the file is not what the model has seen."""
     if old is None and version:
-        raise ToolFailed(f"{path} is gone since you read it: leave version out to write it again")
+        raise ToolFailed(f"{path} no longer exists. Leave out `version` to write it again.")
     if old is not None and old != wanted:
         if not version:
             raise ToolFailed(f"{path} exists: read it first, then give the version read_file shows")

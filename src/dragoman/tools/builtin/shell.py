@@ -351,7 +351,7 @@ async def shell(
     """Run a shell command in the workspace. The result is its exit status and what it printed. Nothing can
     be typed into it, and whatever it leaves running is ended when it ends."""
     if "\0" in command or not command.strip():
-        raise ToolFailed("there is no command in this, or a NUL character")
+        raise ToolFailed("The line has no command, or a NUL character.")
     if wrong := [word for word in beyond if not beyond_of([word], ["*"])]:
         raise ToolFailed(f"beyond: {wrong[0]!r} is not write:PATH/*, read:PATH, net:HOST:PORT, or outside")
     folder = inside(context.workspace, ".")

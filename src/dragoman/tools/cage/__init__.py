@@ -1,1 +1,1 @@
-"""The operating-system sandbox that programs of tools run in: docs/cage.md says what it holds."""
+"""The operating-system sandbox that programs of tools run in: docs/concepts/cage.md says what it holds."""
