@@ -137,7 +137,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"max_rounds": -1}, "greater than or equal to 0"),
     ({"history": "all"}, "valid integer"),
     ({"private": {"name": ""}}, "each needs a name and a text"),
-    ({"dialect": "sign"}, "it is one of auto, native, json_strict"),
+    ({"dialect": "sign"}, "Choose one of: auto, native, json_strict"),
     ({"revue": "always"}, "no setting 'revue'"),
 ]
 

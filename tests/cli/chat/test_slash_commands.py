@@ -134,7 +134,7 @@ def test_settings_of_a_conversation_are_changed_and_kept(stage: Path) -> None:
     somebody.says("/mode off")
     somebody.sees("mode off")
     somebody.says("/mode loud")
-    somebody.sees("it is one of")
+    somebody.sees("Choose one of")
     somebody.says("/model stage/other")
     somebody.sees("stage/other answers here")
     somebody.says("/model nowhere/x")
