@@ -106,7 +106,7 @@ def test_going_back_before_the_first_message_begins_a_new_conversation(stage: Pa
     somebody.sees("as it was before the undo")
     somebody.sees("How can I help?")
     somebody.says("/redo")
-    somebody.sees("nothing to redo")
+    somebody.sees("Nothing to redo")
     assert somebody.leaves() == 0
 
 

@@ -94,7 +94,7 @@ export interface components {
             model: string | null;
             tools: string[] | null;
         };
-        /** @description What a person decided. Made by the functions below. */
+        /** @description A user's decision. The functions below make one. */
         Answer: {
             /** @enum {string} */
             verdict: "allow" | "reject" | "stop" | "release" | "withhold" | "reply";
@@ -188,7 +188,7 @@ export interface components {
             turn: string;
             message: string | null;
         };
-        /** @description Somebody answered a question, in this client or another: it is closed. */
+        /** @description A user answered the question, in this client or another. */
         CallAnswered: {
             call: string;
             question: string;
@@ -201,7 +201,7 @@ export interface components {
              */
             type: "call.answered";
         };
-        /** @description A person is asked: about the call before it runs, about its result, or by the tool itself. */
+        /** @description Dragoman asks a user: about the call, about its result, or for the tool. */
         CallAsked: {
             call: string;
             question: string;
@@ -262,7 +262,7 @@ export interface components {
             tool: string;
             state: string;
         };
-        /** @description A piece of the argument text: for display alone. */
+        /** @description A chunk of the arguments, for display only. */
         CallInputDelta: {
             call: string;
             text: string;
@@ -274,7 +274,7 @@ export interface components {
              */
             type: "call.input.delta";
         };
-        /** @description The arguments are complete: an object, or the `raw` text and what is wrong with it. */
+        /** @description The arguments are complete: an object, or the `raw` text with its error. */
         CallInputEnd: {
             call: string;
             tool: string;
@@ -934,7 +934,7 @@ export interface components {
             type: "file";
         };
         /**
-         * @description A picture or a sound that the model made: a whole part of the reply, at once.
+         * @description An image or audio that the model made: a whole part of the reply.
          *
          *     A wire puts its bytes into a data: address; a turn stores them before anybody hears of it.
          */
@@ -965,7 +965,7 @@ export interface components {
             truncated: boolean;
         };
         /**
-         * @description How far a file of the reply has come: for display alone, and readers may drop it.
+         * @description An unfinished file of the reply, for display only. Readers can drop it.
          *
          *     Without an `offset` it is the file as it looks by now, in place of what came before; with one, the piece
          *     of it that begins at that byte. The whole follows as a `FileAdded`. Nothing of this is part of a message.
@@ -1040,7 +1040,7 @@ export interface components {
                 [key: string]: components["schemas"]["Said-Output"];
             } | null;
         };
-        /** @description A running program makes a call. What becomes of it is told as of any other. */
+        /** @description A running program makes a call. The usual events of the call follow. */
         InnerCallMade: {
             call: string;
             tool: string;
@@ -1056,7 +1056,7 @@ export interface components {
              */
             type: "call.made";
         };
-        /** @description The provider did something itself, such as a search: a whole part of the reply, at once. */
+        /** @description The provider ran a tool, such as a search: a whole part of the reply. */
         ItemAdded: {
             kind: string;
             /** @default  */
@@ -1158,7 +1158,7 @@ export interface components {
             inner: components["schemas"]["ToolCall"][];
             by: string | null;
         };
-        /** @description A whole message came onto the tree at once: from a plugin, or from a person who steers. */
+        /** @description A plugin, or a user who steers, added a message. */
         MessageAdded: {
             message: components["schemas"]["Message"];
             /** @default 0 */
@@ -1474,7 +1474,7 @@ export interface components {
              */
             queue?: boolean;
         };
-        /** @description Something a person may want to know and need not act on. */
+        /** @description Information that needs no action. */
         Notice: {
             text: string;
             /** @default notice */
@@ -1579,7 +1579,7 @@ export interface components {
             items: components["schemas"]["NamedPrompt"][];
         };
         /**
-         * @description Fields of a provider's chunk that no other event carries: a service tier, ratings, what is newer.
+         * @description Other fields of a provider's chunk, such as a service tier.
          *
          *     Under the names the provider gives them. Nothing of it is stored; a plugin may.
          */
@@ -1664,7 +1664,7 @@ export interface components {
                 [key: string]: components["schemas"]["Said-Output"];
             } | null;
         };
-        /** @description Something only a person may decide. Stored: it outlives the process and is answered once. */
+        /** @description A decision that only a user can make. It is stored, outlives the process, and gets one answer. */
         Question: {
             id: string;
             conversation: string;
@@ -2069,7 +2069,10 @@ export interface components {
             leaf: string | null;
             moved: boolean;
         };
-        /** @description `permission` is a tool's permission word, `pattern` what it is used on. The last match wins. */
+        /**
+         * @description `permission` is a tool's permission name, `pattern` what the call touches. The last matching rule
+         *     decides.
+         */
         "Rule-Input": {
             permission: string;
             /** @default * */
@@ -2085,7 +2088,10 @@ export interface components {
                 [key: string]: components["schemas"]["Said-Input"];
             } | null;
         };
-        /** @description `permission` is a tool's permission word, `pattern` what it is used on. The last match wins. */
+        /**
+         * @description `permission` is a tool's permission name, `pattern` what the call touches. The last matching rule
+         *     decides.
+         */
         "Rule-Output": {
             permission: string;
             /** @default * */
@@ -2341,7 +2347,7 @@ export interface components {
              */
             type: "step.end";
         };
-        /** @description Which model of a chain is asked now, and why not the one before it. Nothing of the reply has come. */
+        /** @description The next model of a chain gets the request, before anything of the reply arrived. */
         StepModel: {
             model: string;
             /** @default  */
@@ -2357,7 +2363,7 @@ export interface components {
                 [key: string]: components["schemas"]["Said-Output"];
             } | null;
         };
-        /** @description The provider did not answer: it is asked again after a wait. Nothing of the reply had come yet. */
+        /** @description The provider did not answer. Dragoman asks again after a wait, before anything of the reply arrived. */
         StepRetry: {
             attempt: number;
             attempts: number;
@@ -2375,7 +2381,7 @@ export interface components {
                 [key: string]: components["schemas"]["Said-Output"];
             } | null;
         };
-        /** @description A request goes out. `attempt` above 1 means: drop what came of `message` before, it is asked again. */
+        /** @description A request goes out. If `attempt` is above 1, drop everything that you received of `message`. */
         StepStart: {
             step: number;
             attempt: number;
@@ -2429,7 +2435,7 @@ export interface components {
              */
             type: "text";
         };
-        /** @description Sources of the text that came last, which may be over already: providers name them late. */
+        /** @description Sources of the latest text, which can be complete already: providers name them late. */
         TextCited: {
             citations: components["schemas"]["Citation-Output"][];
             /** @default 0 */
@@ -2450,7 +2456,7 @@ export interface components {
              */
             type: "text.delta";
         };
-        /** @description `was_reasoning`: what was sent as text so far turned out to be a thought (`wire/thinking.py`). */
+        /** @description The text is complete. `was_reasoning`: it turned out to be reasoning (`wire/thinking.py`). */
         TextEnd: {
             /** @default false */
             was_reasoning: boolean;
@@ -2529,7 +2535,7 @@ export interface components {
             started: number;
             ended: number | null;
         };
-        /** @description A tool as a model is shown it. Each example is the arguments of one call. */
+        /** @description A tool as the model sees it. Each example has the arguments of one call. */
         ToolSpec: {
             name: string;
             description: string;
