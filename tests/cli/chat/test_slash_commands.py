@@ -138,7 +138,7 @@ def test_settings_of_a_conversation_are_changed_and_kept(stage: Path) -> None:
     somebody.says("/model stage/other")
     somebody.sees("stage/other answers here")
     somebody.says("/model nowhere/x")
-    somebody.sees("unknown provider")
+    somebody.sees("Unknown provider")
     somebody.says("/agent helper")
     somebody.sees("helper answers here")
     somebody.says("/tools files off")
