@@ -196,7 +196,7 @@ async def test_what_is_missing_is_said_while_one_types_and_mended_by_a_click(
     """M2"""
     await choose(painter, "retoucher")
     await painter.by("composer-text").fill("make it red")
-    await expect(painter.by("modality")).to_contain_text("attach one")
+    await expect(painter.by("modality")).to_contain_text("Attach one")
     asked = len(media.asked)
     await painter.by("send").click()
     await expect(painter.by("offer").first).to_be_focused()  # no dead end

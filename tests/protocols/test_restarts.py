@@ -278,7 +278,7 @@ STREAMS: dict[str, tuple[str, dict[str, Any]]] = {
 def says_that_it_stops(protocol: str, last: dict[str, Any]) -> bool:
     match protocol:
         case "ai_sdk":
-            return last["type"] == "error" and "connect again" in last["errorText"]
+            return last["type"] == "error" and "Connect again" in last["errorText"]
         case "ag_ui":
             return (last["type"], last["code"]) == ("RUN_ERROR", "server_stops")
         case "chat":

@@ -92,7 +92,7 @@ async def test_a_send_an_edit_and_a_rerun_take_all_that_a_turn_can_be_given(tmp_
     ("body", "words"),
     [
         ({"mode": "sometimes"}, "'auto', 'ask', 'manual' or 'off'"),
-        ({"disable": ["nobody"]}, "unknown plugin nobody"),
+        ({"disable": ["nobody"]}, "Unknown plugin nobody"),
         ({"tools": {"files": "off"}}, "valid boolean"),
         ({"agent": "nobody"}, "nobody"),
         ({"temperature": 1}, "Extra inputs"),
@@ -136,8 +136,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"review": {" ": "always"}}, "a pattern is a tool's name or permission"),
     ({"max_rounds": -1}, "greater than or equal to 0"),
     ({"history": "all"}, "valid integer"),
-    ({"private": {"name": ""}}, "each needs a name and a text"),
-    ({"dialect": "sign"}, "it is one of auto, native, json_strict"),
+    ({"private": {"name": ""}}, "Each needs a name and a text"),
+    ({"dialect": "sign"}, "Choose one of: auto, native, json_strict"),
     ({"revue": "always"}, "no setting 'revue'"),
 ]
 

@@ -117,7 +117,7 @@ async def test_an_export_is_refused_in_words(tmp_path: Path) -> None:
             ),
             ({"messages": [answer]}, "belongs below"),
             ({"messages": [question, answer, answer]}, "it has a message twice"),
-            ({"blobs": {"0" * 64: "eA=="}}, "is not what its name says"),
+            ({"blobs": {"0" * 64: "eA=="}}, "does not match its name"),
         )
         things: list[Any] = [[], None, "x"]
         for thing in things:

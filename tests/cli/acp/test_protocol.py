@@ -139,7 +139,7 @@ async def test_folders_and_blocks_that_are_none_are_refused(tmp_path: Path) -> N
             picture = schema.ImageContentBlock(type="image", data="no base64!", mime_type="image/png")
             with pytest.raises(acp.RequestError, match="no base64"):
                 await here.say(session, picture)
-            with pytest.raises(acp.RequestError, match="unknown conversation"):
+            with pytest.raises(acp.RequestError, match="Unknown conversation"):
                 await here.agent.load_session(cwd=str(tmp_path), session_id="conv_x", mcp_servers=[])
     assert model.bodies == []
 

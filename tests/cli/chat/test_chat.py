@@ -360,7 +360,7 @@ def test_a_conversation_that_is_deleted_elsewhere_is_told_once_and_another_begin
     somebody.sees("› ")
     cli("rm", "--yes", "last")
     somebody.types("hello")
-    somebody.sees("unknown conversation")
+    somebody.sees("Unknown conversation")
     assert "begins a new one" in somebody.sees("› ")
     somebody.sees("hello")  # what could not be said stands there again
     somebody.types("")

@@ -106,7 +106,7 @@ def test_going_back_before_the_first_message_begins_a_new_conversation(stage: Pa
     somebody.sees("as it was before the undo")
     somebody.sees("How can I help?")
     somebody.says("/redo")
-    somebody.sees("nothing to redo")
+    somebody.sees("Nothing to redo")
     assert somebody.leaves() == 0
 
 
@@ -134,11 +134,11 @@ def test_settings_of_a_conversation_are_changed_and_kept(stage: Path) -> None:
     somebody.says("/mode off")
     somebody.sees("mode off")
     somebody.says("/mode loud")
-    somebody.sees("it is one of")
+    somebody.sees("Choose one of")
     somebody.says("/model stage/other")
     somebody.sees("stage/other answers here")
     somebody.says("/model nowhere/x")
-    somebody.sees("unknown provider")
+    somebody.sees("Unknown provider")
     somebody.says("/agent helper")
     somebody.sees("helper answers here")
     somebody.says("/tools files off")

@@ -201,7 +201,7 @@ async def test_the_check_tells_which_are_there(tmp_path: Path) -> None:
             states = {good["state"], bad["state"]}
     assert (good["state"], good["trouble"]) == ("running", None)
     assert bad["state"] == "failed"
-    assert "It had said: no key" in bad["trouble"]
+    assert "Its last words: no key" in bad["trouble"]
 
 
 @pytest.mark.slow

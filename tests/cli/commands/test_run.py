@@ -426,7 +426,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "no key": (("--model", "groq/x", "Hi"), "set GROQ_API_KEY"),
     "no such dialect": (("--model", "ollama/x", "--dialect", "sign", "Hi"), "unknown dialect 'sign'"),
-    "no such wire": (("--model", "ollama/x", "--wire", "smoke", "Hi"), "unknown wire 'smoke'"),
+    "no such wire": (("--model", "ollama/x", "--wire", "smoke", "Hi"), "Unknown wire 'smoke'"),
     "not an address": (
         ("--model", "mine/x", "--base-url", "mine.example", "Hi"),
         "an address begins with http",

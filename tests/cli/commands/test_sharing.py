@@ -37,7 +37,7 @@ def test_a_conversation_is_shared_listed_and_no_longer_shared(folder: Path, cli:
     listed = json.loads(cli("share", "last", "--json").out)
     assert [(one["user"], one["role"]) for one in listed["members"]] == [("ada", "takes_part")]
     assert "Unknown user 'eve'" in cli("share", "last", "--with", "eve", status=1).err
-    assert "transfer it" in cli("share", "last", "--leave", status=1).err
+    assert "Transfer it" in cli("share", "last", "--leave", status=1).err
     cli("share", "last", "--transfer", "ada")
     cli("share", "last", "--leave")
     assert json.loads(cli("share", "last", "--json").out)["owner"] == "ada"

@@ -147,7 +147,7 @@ def test_what_cannot_be_chosen_is_told(tmp_path: Path) -> None:
     with pytest.raises(BadRequest, match="cannot apply a part of this"):
         chosen({0: "".join(f"line {number}\n" for number in range(7))})
     (tmp_path / "f").write_text(f"above\n{OLD}")
-    with pytest.raises(BadRequest, match="not as it was when you read it"):
+    with pytest.raises(BadRequest, match="changed since you read it"):
         chosen({0: None})
 
 

@@ -74,7 +74,7 @@ async def test_a_server_that_dies_in_a_call_is_started_again_by_the_next() -> No
         assert outcome.state is CallState.FAILED
         assert outcome.result.text == (
             "the server it went away while the call ran: it ended, or closed the connection. "
-            "It had said: out of memory. Whether the call took effect is not known."
+            "Its last words: out of memory. Whether the call took effect is not known."
         )
         assert server.state == "failed"
         assert server.group().tools == (before,)  # what is known of it stays
@@ -174,9 +174,8 @@ async def test_a_tool_that_cannot_be_offered_is_left_out_alone() -> None:
     async with source(raw("schema")) as server:
         assert [one.name for one in server.group().tools] == ["it_echo"]
         assert server.left_out == [
-            "Tool 'it_odd' has an invalid JSON Schema at properties.a.type: 'strin' is not valid under any of the "
-            "given "
-            "schemas: it is left out"
+            "Tool 'it_odd' has an invalid JSON Schema at properties.a.type: 'strin' is not valid under any "
+            "of the given schemas: it is left out"
         ]
     async with source(raw("twice")) as server:
         assert [one.description for one in server.group().tools] == ["Say it again"]
@@ -212,7 +211,7 @@ async def test_the_program_gets_a_small_environment_and_what_is_named(
 async def test_a_secret_that_is_not_there_is_told_by_its_name() -> None:
     async with source(raw(env={"KEY": "${NOBODY_SET_THIS}"}), ready=False) as server:
         await server.ready()
-        assert server.error.startswith("NOBODY_SET_THIS is not set: put it into the environment")
+        assert server.error.startswith("NOBODY_SET_THIS is missing. Set it in the environment")
 
 
 async def test_nothing_at_an_address_is_told_in_words() -> None:

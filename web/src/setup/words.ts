@@ -77,7 +77,7 @@ const en = {
   add: "Add",
   removeIt: "Remove",
   removeKeySure: (name: string) => `Remove the stored key of ${name}? You cannot see it again.`,
-  removeSure: (name: string) => `Remove ${name} and everything stored for it?`,
+  removeSure: (name: string) => `Remove ${name}? This also deletes everything stored for it.`,
   noServers: "No MCP servers yet.",
   addServer: "Add an MCP server",
   serverText: "A program on this machine that offers tools, or the address of such a server.",
