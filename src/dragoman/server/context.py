@@ -27,7 +27,6 @@ from dragoman.server.protocols.turn_readers import TurnReaders
 from dragoman.server.publisher import Publisher
 from dragoman.server.setup.own_settings import OwnSettings
 from dragoman.server.shapes import Begun, CurrentModel
-from dragoman.server.shared_views import SharedViews
 from dragoman.store.store import Queued, SendKey, TurnRow
 from dragoman.store.transfer import may_see
 from dragoman.turn.send import send_key
@@ -84,7 +83,6 @@ class Context:
     needs_password: bool = False
     own_settings: OwnSettings | None = None  # what the page may change
     guesses: Guesses  # at invitations and links
-    views: SharedViews  # what links show
     knows: Knows  # whether there is a user of this name
 
     async def audit(self, action: str, object: str = "", **details: JsonValue) -> None:
@@ -168,6 +166,12 @@ class Context:
             raise
         await self._check(conversation, right, "call", id)
         return found
+
+    async def may_see_question(self, id: str) -> bool:
+        try:
+            return await self.may_read(await self.runtime.store.conversation_of_question(id))
+        except NotFound:
+            return False
 
     async def question(self, id: str, right: Right) -> Question:
         conversation = await self.runtime.store.conversation_of_question(id)

@@ -240,6 +240,7 @@ class TurnInfo:
     error: TurnError | None = None
     trail_size: int = 0
     answer_slice: tuple[int, int] = (0, 0)
+    by: str = ""  # the user who sent its message
 
 
 @dataclass(slots=True)

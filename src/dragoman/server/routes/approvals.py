@@ -32,6 +32,8 @@ async def questions(
     if conversation is not None:
         await context.conversation(conversation, Right.READ)
         user = None
+    if after is not None and not await context.may_see_question(after):
+        return shapes.QuestionList([])  # as after one that never was: its place among others tells nothing
     found = await context.runtime.store.questions(
         conversation=conversation, user=user, after=after, limit=limit or 2**31, shared=True
     )

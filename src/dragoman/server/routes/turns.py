@@ -23,6 +23,7 @@ from dragoman.turn.api.turn_handle import load_trace, result_of
 from dragoman.turn.facts import FACT, CallChange, Fact
 from dragoman.turn.machine import replay
 from dragoman.turn.steps.request_layers import ContextUse
+from dragoman.turn.steps.subtasks import sender_of
 
 router = api_router("turns")
 _PLACE = re.compile(rf"^([0-9]{{1,18}}|{OVER})$")  # the id of an event of a turn
@@ -52,9 +53,11 @@ async def turn(context: TheContext, id: str) -> shapes.TurnInfo:
     if (waiting := await context.queued(id, Right.READ)) is not None:
         (queued,) = await queued_turns(context.runtime, [waiting])
         message, why = waiting.message, queued.waits_for
-        return shapes.TurnInfo(
+        info = shapes.TurnInfo(
             id, waiting.conversation, message.id, "queued", True, message.created, Usage(), why
         )
+        info.by = waiting.sender or await context.runtime.store.owner_of(waiting.conversation)
+        return info
     return await _info(context, await context.turn(id, Right.READ))
 
 
@@ -162,6 +165,7 @@ async def _info(context: Context, row: TurnRow) -> shapes.TurnInfo:
     """Also of a turn whose facts cannot be read: its rounds, calls and usage are unknown then."""
     state = await state_of(context.runtime, row)
     info = shapes.TurnInfo(row.id, row.conversation, row.message, state, row.live, row.created, Usage())
+    info.by = await sender_of(context.runtime.store, row)
     try:
         turn = replay(await _facts(context, row.id))
         snapshot = await context.runtime.turn(row.id).snapshot()
