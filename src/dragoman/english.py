@@ -654,6 +654,7 @@ ENGLISH: dict[str, str] = {
     "skill.no_folder": "this server looks for no skills in {folder}",
     "skill.not_written": "skill {name} cannot be written: {error}",
     "skill.taken": "there is a skill {name} already: change that one, or take another name",
+    "skill.teams": "its teams are not a list of names",
     "skill.too_big": "it is too big: it has more than {kilobytes} kB",
     "skill.windows_name": "{name} is a name that Windows keeps for itself: take another",
     "sound.missing": "nothing to transcribe: attach a recording",
@@ -672,6 +673,8 @@ ENGLISH: dict[str, str] = {
     "tags.kind": "tags are a list of texts, not {tags!r}",
     "tags.too_long": "a tag is a word or a few, of at most {most} characters",
     "tags.too_many": "a conversation has at most {most} tags",
+    "team.unknown": "agents, prompts, skills or MCP servers are given to unknown teams: {teams}. Add "
+    "[teams.NAME] to the settings.",
     "title.failed": "no title from the model: {error}",
     "together": "{all}",
     "token.insecure": "{name} names an address for tokens that is not https://",

@@ -70,7 +70,7 @@ from dragoman.turn.live.event_bus import EventBus
 from dragoman.turn.output import OutputType, output_of
 from dragoman.turn.plugin import Plugin, check
 from dragoman.turn.send import SendOptions
-from dragoman.turn.services import LaterDenials, MakeDeps, Services, no_later_denials
+from dragoman.turn.services import LaterDenials, MakeDeps, Services, SharedPrompt, no_later_denials
 from dragoman.turn.settings import ConversationOptions, as_json, changed
 from dragoman.turn.steps.request_layers import today_by
 from dragoman.workspace.states import SnapshotLimits
@@ -130,6 +130,7 @@ class Runtime:
         max_daily_tokens: int | None = None,
         max_daily_cost: float | None = None,
         teams: Mapping[str, Team] | None = None,
+        prompts: Mapping[str, SharedPrompt] | None = None,
         continuations: int | None = None,
         concurrency: int = 16,
         tool_budget: int | str | None = None,
@@ -200,6 +201,8 @@ class Runtime:
             toolbox=Toolbox(groups, sources),
             agents=known,
             agents_now=known,
+            prompts=table("prompts", prompts),
+            teams={name: team.members for name, team in self.teams.items()},
             plugins=[*built_in, *own_plugins],
             rules=[
                 *(Rule(one, "*", "allow", sentence("rule.built_in")) for one in _HARMLESS),
@@ -225,6 +228,8 @@ class Runtime:
             clock=clock,
             today=today_by(clock),
         )
+        if unknown := self.services.teams_given() - self.teams.keys():
+            raise ConfigError(sentence("team.unknown", teams=", ".join(sorted(unknown))))
         self._is_open = False
         self.background = Background()
         self.bus = EventBus(self.store, self.background)

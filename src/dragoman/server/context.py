@@ -30,6 +30,7 @@ from dragoman.server.shapes import Begun, CurrentModel
 from dragoman.store.store import Queued, SendKey, TurnRow
 from dragoman.store.transfer import may_see
 from dragoman.turn.send import send_key
+from dragoman.turn.services import Services
 
 # By its name: with a model, FastAPI would build a validator of it for every route.
 _PROBLEM = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
@@ -95,6 +96,10 @@ class Context:
         kept: dict[str, JsonValue] = {} if given.scope == "once" else {"scope": given.scope}
         where = {"conversation": asked.conversation, "call": asked.call}
         await self.audit("answer.given", asked.id, verdict=given.verdict, **kept, **where)
+
+    async def services(self) -> Services:
+        """As this user may use them."""
+        return await self.runtime.services.seen_by(self.person)
 
     async def current_model(self) -> CurrentModel | None:
         """The model that answers where none is named. A server that started without one finds here what was

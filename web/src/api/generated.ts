@@ -1258,6 +1258,8 @@ export interface components {
         NamedPrompt: {
             name: string;
             text: string;
+            /** @default false */
+            shared: boolean;
         };
         NewConversation: {
             title?: string | null;
@@ -2653,6 +2655,8 @@ export interface components {
                 number,
                 number
             ];
+            /** @default  */
+            by: string;
         };
         TurnStart: {
             turn: string;

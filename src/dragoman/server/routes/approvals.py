@@ -101,7 +101,7 @@ async def new_grant(context: TheContext, body: bodies.NewGrant) -> shapes.GrantV
 @router.get("/rules")
 async def rules(context: TheContext) -> shapes.RuleList:
     """The rules of the settings, with file and line, and those of agents."""
-    services = context.runtime.services
+    services = await context.services()
     named = [shapes.RuleView(rule, agent.name) for agent in services.agents.values() for rule in agent.rules]
     given = [*services.rules, *services.later_denials(())]
     return shapes.RuleList([*map(shapes.RuleView, given), *named])
