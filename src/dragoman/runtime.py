@@ -228,8 +228,7 @@ class Runtime:
             clock=clock,
             today=today_by(clock),
         )
-        if unknown := self.services.teams_given() - self.teams.keys():
-            raise ConfigError(sentence("team.unknown", teams=", ".join(sorted(unknown))))
+        self._check_teams(self.services.teams_given())
         self._is_open = False
         self.background = Background()
         self.bus = EventBus(self.store, self.background)
@@ -318,9 +317,15 @@ class Runtime:
         idle = [rule for rule in denials if not any(concerns(rule, permission) for permission in known)]
         return [rule for rule in idle if not is_known_later(rule.permission)]
 
+    def _check_teams(self, given: set[str]) -> None:
+        """A misspelled one would hide from everybody what was given to it."""
+        if unknown := given - self.teams.keys():
+            raise ConfigError(sentence("team.unknown", teams=", ".join(sorted(unknown))))
+
     def use_agents(self, agents: Iterable[Agent]) -> None:
         """These instead of those that are there. Turns that run keep theirs."""
         fresh, toolbox = agents_by_name(agents), self.services.toolbox
+        self._check_teams({team for agent in fresh.values() for team in agent.teams})
         self._agents_group = exchange_agents(self._agents_group, toolbox, self._tasks, fresh)
 
     # ── conversations ─────────────────────────────────────────────────────────────────────────────
