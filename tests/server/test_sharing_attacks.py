@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 
 from dragoman.server.routes import shared as link_routes
 from dragoman.wire.scripted import calls, says
-from tests.server.test_sharing import Shared, read_link, shared
+from tests.server.test_sharing import BY_BODY, Shared, read_link, shared
 
 
 async def transferred(scene: Shared) -> None:
@@ -148,3 +149,26 @@ async def test_live_streams_of_links_are_counted_in_one_step(tmp_path: Path) -> 
                 statuses.append(again.status)
             await asyncio.sleep(0.5)
         assert {*statuses} <= {200, 503}
+
+
+@pytest.mark.parametrize("protocol", ["ai-sdk", "ag-ui"])
+@pytest.mark.parametrize("how", ["given away", "deleted"])
+async def test_a_name_of_a_client_can_be_used_again(tmp_path: Path, protocol: str, how: str) -> None:
+    """V1: where the conversation that it named is another user's by now, or nobody's."""
+    async with shared(tmp_path) as scene:
+        ada, bob = scene.person("ada"), scene.person("bob")
+        path, body = BY_BODY[protocol]("a-name-of-mine")
+        for round in range(2):
+            sent = json.loads(json.dumps(body).replace('"m1"', f'"m{round}"').replace('"r1"', f'"r{round}"'))
+            answer = await ada.ask("POST", path, sent)
+            assert answer.status == 200, answer
+            assert b"error" not in answer.body.lower(), answer.body
+            (own,) = [one["id"] for one in (await ada.get("/api/conversations"))["items"]]
+            if how == "deleted":
+                await ada.ask("DELETE", f"/api/conversations/{own}")
+                continue
+            await ada.ask("PUT", f"/api/conversations/{own}/members/bob", {"role": "reads"})
+            await ada.post(f"/api/conversations/{own}/transfer", {"user": "bob"})
+            await bob.ask("DELETE", f"/api/conversations/{own}/members/ada")
+        theirs = (await bob.get("/api/conversations"))["items"]
+        assert len(theirs) == (2 if how == "given away" else 0)
