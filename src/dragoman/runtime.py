@@ -63,7 +63,7 @@ from dragoman.turn.api.conversation_handle import (
 from dragoman.turn.api.sharing import Sharing
 from dragoman.turn.api.subagents import Subagents, agents_group, exchange_agents
 from dragoman.turn.api.turn_handle import Engine, TurnHandle
-from dragoman.turn.api.way_back import WayBack
+from dragoman.turn.api.undo import Undo
 from dragoman.turn.drivers.jobs import Role, TurnLimits, make_driver
 from dragoman.turn.drivers.tasks import Driver
 from dragoman.turn.live.event_bus import EventBus
@@ -241,8 +241,8 @@ class Runtime:
         self.telemetry = telemetry
         if telemetry is not None:
             telemetry.join(self.bus, self.background, self.store, private)
-        self.way_back = WayBack(self.store, self.histories, folders)
-        self._engine = Engine(self.services, self.store, self.bus, self.driver, self.commands, self.way_back)
+        self.undo = Undo(self.store, self.histories, folders)
+        self._engine = Engine(self.services, self.store, self.bus, self.driver, self.commands, self.undo)
         self.sharing = Sharing(self._engine)
         self._tasks.join(self.services, self._engine)
 
@@ -265,7 +265,7 @@ class Runtime:
         await self.store.open()
         self.services.toolbox.open()
         try:
-            await self.way_back.open()
+            await self.undo.open()
             await self.driver.open()
         except BaseException:
             await to_its_end(self._close())
@@ -460,7 +460,7 @@ class Runtime:
         the owner of the other."""
         check_ids(conversation=conversation, message=message, user=user)
         id = await fork_conversation(
-            self.services, self.way_back, conversation, message, own_folder=own_folder, user=user
+            self.services, self.undo, conversation, message, own_folder=own_folder, user=user
         )
         return ConversationHandle(id, self._engine)
 

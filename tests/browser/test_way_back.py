@@ -76,6 +76,29 @@ async def test_the_steps_of_a_turn_are_looked_at_one_by_one(person: Person, serv
     await expect(diff).to_contain_text("+second")
 
 
+async def test_one_file_of_two_is_undone(person: Person, server: Server) -> None:
+    """B3: from the review; the other stays, and under the answer both can be undone still."""
+    one, two = (nothing_at(server.config.with_name(name)) for name in ("one.txt", "two.txt"))
+    await person.say("two drafts")
+    for _ in range(2):
+        await person.by("allow").click()
+    await person.sees("Both are written.")
+    await person.by("review-changes").click()
+    file = person.by("review-file").filter(has_text="two.txt")
+    await file.get_by_test_id("revert").click()
+    await expect(file).to_contain_text("Undone")
+    assert one.exists()
+    assert not two.exists()
+    await file.get_by_test_id("redo").click()
+    await eventually(two.exists)
+    await file.get_by_test_id("revert").click()
+    await eventually(lambda: not two.exists())
+    await person.page.keyboard.press("Escape")
+    await person.by("changed-files").get_by_test_id("revert").click()
+    await eventually(lambda: not one.exists())
+    await expect(person.by("changed-files")).to_contain_text("Undone")
+
+
 @pytest.mark.long
 async def test_a_fork_gets_a_folder_of_its_own(person: Person, server: Server) -> None:
     """B3: offered where files were written; what it does afterwards is done to its copy."""

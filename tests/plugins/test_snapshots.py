@@ -128,6 +128,47 @@ async def test_a_turn_is_taken_back_and_done_again(tmp_path: Path, work: Path) -
             await (await runtime.conversation()).redo()
 
 
+async def test_one_file_of_several_goes_back(tmp_path: Path, work: Path) -> None:
+    """B3: with its folder and its other name, and nothing else; what stands is told by file."""
+    done = "mv a.txt b.txt; mkdir d; echo x > d/x; echo y > d/y; echo z > z"
+    script = [calls("shell", command=done), says("ok"), calls("shell", command="echo zz > z"), says("ok")]
+    async with opened(tmp_path, script) as runtime:
+        chat = await runtime.conversation()
+        before = picture(work)
+        first, second = await finished(chat), await finished(chat)
+        after, leaf = picture(work), (await chat.info()).leaf
+
+        assert (await first.revert(paths=["b.txt"])).paths == ["a.txt", "b.txt"]
+        assert (await chat.info()).leaf == leaf
+        assert (await first.diff()).undone == ["b.txt"]
+        assert [one.path for one in (await chat.diff()).files] == ["d/x", "d/y", "z"]
+        await first.revert(paths=["d/x"])
+        assert (work / "d").is_dir()
+        await first.revert(paths=["d/y"])
+        assert not (work / "d").exists()
+        await chat.redo()
+        assert picture(work / "d").keys() == {"y"}
+        assert (await first.diff()).undone == ["b.txt", "d/x"]
+        assert (await second.diff()).undone == []
+
+        (work / "z").write_text("mine")
+        with pytest.raises(RevertConflict, match="z"):
+            await second.revert(paths=["z"])
+        with pytest.raises(BadRequest, match="did not change"):
+            await second.revert(paths=["z", "a.txt"])
+        (work / "z").write_text("zz\n")
+        await first.revert(files_only=True)
+        assert picture(work) == before
+        assert len((await first.diff()).undone) == len((await first.diff()).files)
+        assert (await second.diff()).undone == ["z"]
+        await chat.redo()
+        assert (await first.diff()).undone == ["b.txt", "d/x"]
+        for _ in range(2):
+            await chat.redo()
+        assert picture(work) == after
+        assert (await first.diff()).undone == []
+
+
 async def test_files_alone_go_back(tmp_path: Path, work: Path) -> None:
     """B3"""
     async with opened(tmp_path, [says("hello"), calls("shell", command="rm a.txt"), says("ok")]) as runtime:
@@ -171,7 +212,7 @@ async def test_back_to_before_a_single_call(tmp_path: Path, work: Path) -> None:
         turn = await finished(await runtime.conversation())
         made = [call for message in (await turn.result()).messages for call in message.calls]
         second = next(call for call in made if call.arguments.get("path") == "y")
-        done = await runtime.way_back.revert_call(second.id)
+        done = await runtime.undo.revert_call(second.id)
         assert sorted(picture(work)) == ["a.txt", "x"]
         assert done.moved
 

@@ -58,7 +58,7 @@ SAYS: dict[str, tuple[int | str, ...]] = {
     "Notice": (0,),
     "notice": (0,),  # of a plugin
     "skip": (0,),  # the limit that a plugin names
-    "Answered": ("limit",),
+    "AnsweredCall": ("limit",),
     "Reason": (1,),
     "TurnSetAside": (1,),
 }

@@ -73,13 +73,13 @@ async def test_what_was_taken_back_in_one_of_them_is_taken_back_in_the_other(wor
         above = await runtime.conversation((await runtime.store.turn(outer.id)).conversation)
         below = await runtime.conversation((await runtime.store.turn(inner.id)).conversation)
         await outer.revert(files_only=True)
-        assert (await inner.diff()).taken_back
+        assert (await inner.diff()).undone
         assert (await below.diff()).files == (await above.diff()).files == []
         await above.redo()
         assert (work / "a.txt").exists()
         assert [len((await chat.diff()).files) for chat in (above, below)] == [1, 1]
         await inner.revert(files_only=True)
-        assert (await outer.diff()).taken_back
+        assert (await outer.diff()).undone
         assert (await above.diff()).files == []
         assert (await outer.revert(files_only=True)).paths == []
 

@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from dragoman.errors import RevertConflict
 from dragoman.workspace.full_scan import WATCH_FROM
 from dragoman.workspace.history import WorkspaceHistory
-from dragoman.workspace.revert import inverse
+from dragoman.workspace.revert import inverse, limited
 from dragoman.workspace.states import ChangeRecord
 from tests.sweeps import examples
 from tests.workspace.folders import history_of, picture
@@ -209,6 +209,31 @@ class AFolder(RuleBasedStateMachine):
             path: entry for path, entry in picture(self.root).items() if path in untouched
         }
         self.records[-1] = (made, now)
+
+    @precondition(lambda self: self.records and self.records[-1][0].changes)
+    @rule(data=st.data())
+    def one_file_back_and_again(self, data: st.DataObject) -> None:
+        """The last record, at one of its files: that is as it was before, and the others stay as they are."""
+        told, before = self.records[-1]
+        path = data.draw(st.sampled_from([change.path for change in told.changes]))
+        now = picture(self.root)
+        (part,) = limited([told], [path], self.history.contents)
+        chosen = {change.path for change in part.changes}
+        assert path in chosen
+        try:
+            made = self.history.revert([part], conversation="c", turn="t", in_part=True)
+        except RevertConflict:
+            assert picture(self.root) == now
+            return
+        after = picture(self.root)
+        assert {*made.only} == chosen
+        for name in now.keys() | after.keys():
+            if now.get(name) != after.get(name):
+                assert name in chosen
+                assert after.get(name) == before.get(name)
+        if made.changes:
+            self.history.revert([made], conversation="c", turn="t")
+            assert picture(self.root) == now
 
     @precondition(lambda self: self.records)
     @rule(at=st.integers(0, 12))

@@ -38,7 +38,7 @@ UNREADABLE = "which could not be read"
 LAST_RESORT = "xml_tag"  # the dialect of a model of which nothing is known but that it has no calls
 
 
-class Reader(Protocol):
+class EventFilter(Protocol):
     """Rewrites the events of a reply, between the wire and whoever listens."""
 
     lone_end: bool  # it turned out to have begun inside reasoning
@@ -340,7 +340,7 @@ class ServedModel:
 
     # ── reasoning as tags ─────────────────────────────────────────────────────────────────────────
 
-    def _reader(self, language: Dialect | None, request: Request, reply: str) -> Reader | None:
+    def _reader(self, language: Dialect | None, request: Request, reply: str) -> EventFilter | None:
         """What finds thoughts in the text, and calls where there may be some."""
         thinking, inside = self.traits.reasoning != "apart", self._habits.begins_inside
         if language is not None:
@@ -350,7 +350,7 @@ class ServedModel:
             )
         return Thinking(inside=inside) if thinking else None
 
-    def _learn(self, reader: Reader) -> None:
+    def _learn(self, reader: EventFilter) -> None:
         habits = self._habits
         habits.unsure = habits.unsure or reader.no_end
         habits.begins_inside = not habits.unsure and (habits.begins_inside or reader.lone_end)

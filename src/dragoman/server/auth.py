@@ -24,7 +24,7 @@ from dragoman.errors import BadRequest, ConfigError
 from dragoman.sentences import sentence
 from dragoman.server.audit import FailedSignIns
 from dragoman.server.links import LinkOwner, Links
-from dragoman.server.oidc import Account, Begun, LogoutNotice, OidcProvider, SignInRefused
+from dragoman.server.oidc import Account, LogoutNotice, OidcProvider, PendingSignIn, SignInRefused
 from dragoman.server.proxies import counted_address
 from dragoman.store.store import Identity, Store
 from dragoman.stored_keys import open_private
@@ -188,7 +188,7 @@ class Auth:
             return None
         return await self._store.end_sessions_of_identity(issuer, notice.subject, secrets.token_urlsafe(9))
 
-    def keep(self, response: Response, begun: Begun, request: HTTPConnection) -> None:
+    def keep(self, response: Response, begun: PendingSignIn, request: HTTPConnection) -> None:
         """Let the browser keep what a sign-in at the provider began with. It comes back from another site, so
         that this cookie has to be sent then; its path is that of the sign-in alone."""
         body = base64.urlsafe_b64encode(begun.dump().encode()).decode()
@@ -203,14 +203,14 @@ class Auth:
             secure=request.url.scheme == "https",
         )
 
-    async def take(self, response: Response, state: str, request: HTTPConnection) -> Begun | None:
+    async def take(self, response: Response, state: str, request: HTTPConnection) -> PendingSignIn | None:
         """What this browser began with this state, once: no other server of this store takes it again."""
         name, below = self._begun_cookie(state), str(request.scope.get("root_path", ""))
         body, _, signature = request.cookies.get(name, "").rpartition(".")
         if not body or not _same(signature, self._sign(body, "", "begun")):
             return None
         response.delete_cookie(name, path=f"{below}/oidc", httponly=True, samesite="lax")
-        begun, now = Begun.load(base64.urlsafe_b64decode(body).decode()), self._clock()
+        begun, now = PendingSignIn.load(base64.urlsafe_b64decode(body).decode()), self._clock()
         if not _same(begun.state, state) or begun.until <= now:
             return None
         return begun if await self._store.use_once(key_hash(f"state {state}"), begun.until, now) else None

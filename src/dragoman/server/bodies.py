@@ -257,6 +257,10 @@ class Cancel(Body):
 
 class Revert(Body):
     files_only: Annotated[bool, Field(description="leave the conversation where it is")] = False
+    paths: Annotated[
+        list[str],
+        Field(max_length=10_000, description="only these files of the diff; the conversation stays"),
+    ] = []
     force: Annotated[bool, Field(description="overwrite files that changed since")] = False
 
 

@@ -65,7 +65,7 @@ class OidcSettings:
 
 
 @dataclass(slots=True, frozen=True)
-class Begun:
+class PendingSignIn:
     """A sign-in that waits for the browser to come back. Kept by the browser, sealed."""
 
     state: str
@@ -79,7 +79,7 @@ class Begun:
         return json.dumps(asdict(self))
 
     @classmethod
-    def load(cls, text: str) -> Begun:
+    def load(cls, text: str) -> PendingSignIn:
         return cls(**json.loads(text))
 
 
@@ -117,7 +117,7 @@ class OidcProvider:
 
     # ── signing in ────────────────────────────────────────────────────────────────────────────────
 
-    async def begin(self, redirect: str, to: str) -> tuple[str, Begun]:
+    async def begin(self, redirect: str, to: str) -> tuple[str, PendingSignIn]:
         """The address to send the browser to, and what to keep until it comes back to `redirect`."""
         metadata = await self._discover()
         state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
@@ -133,9 +133,9 @@ class OidcProvider:
             "code_challenge_method": "S256",
         }
         address = _with_query(self._endpoint(metadata, "authorization_endpoint"), query)
-        return address, Begun(state, nonce, verifier, redirect, to, self._clock() + _PATIENCE)
+        return address, PendingSignIn(state, nonce, verifier, redirect, to, self._clock() + _PATIENCE)
 
-    async def finish(self, begun: Begun, returned: Mapping[str, str]) -> Account:
+    async def finish(self, begun: PendingSignIn, returned: Mapping[str, str]) -> Account:
         """The account of a browser that came back with these parameters. SignInRefused otherwise."""
         metadata = await self._discover()
         if not _same(returned.get("state", ""), begun.state) or begun.until <= self._clock():
@@ -158,7 +158,7 @@ class OidcProvider:
         if (issuer is None and promised) or issuer not in (None, self.settings.issuer):
             raise SignInRefused("the answer is of another issuer")
 
-    async def _redeem(self, metadata: Mapping[str, Any], begun: Begun, code: str) -> dict[str, Any]:
+    async def _redeem(self, metadata: Mapping[str, Any], begun: PendingSignIn, code: str) -> dict[str, Any]:
         client, secret = self.settings.client_id, self.settings.client_secret
         form = {
             "grant_type": "authorization_code",

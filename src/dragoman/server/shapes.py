@@ -273,12 +273,12 @@ class Done:
 
 @dataclass(slots=True)
 class DiffView:
-    """What was done to files, each as a unified diff. `notes` say what could not be recorded; `taken_back`,
-    of a turn, that none of it stands any more."""
+    """What was done to files, each as a unified diff. `notes` say what could not be recorded; `undone`, of a
+    turn, which of them were undone since."""
 
     files: list[FileDiff]
     notes: list[str]
-    taken_back: bool = False
+    undone: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, overload
 
 from typing_extensions import TypeVar, Unpack
@@ -15,7 +15,7 @@ from dragoman.sync.loop_thread import LoopThread
 from dragoman.sync.turn import SyncTurn
 from dragoman.turn.api.conversation_handle import ConversationHandle
 from dragoman.turn.api.sharing import NewShare
-from dragoman.turn.api.way_back import Reverted, WorkspaceDiff
+from dragoman.turn.api.undo import Reverted, WorkspaceDiff
 from dragoman.turn.output import OutputType
 from dragoman.turn.send import SendOptions
 from dragoman.turn.settings import ConversationOptions
@@ -181,8 +181,10 @@ class SyncConversation:
     def diff(self, message: str | None = None) -> WorkspaceDiff:
         return self._loop.run(self._chat.diff(message))
 
-    def revert_to(self, message: str, *, files_only: bool = False, force: bool = False) -> Reverted:
-        return self._loop.run(self._chat.revert_to(message, files_only=files_only, force=force))
+    def revert_to(
+        self, message: str, *, files_only: bool = False, paths: Collection[str] = (), force: bool = False
+    ) -> Reverted:
+        return self._loop.run(self._chat.revert_to(message, files_only=files_only, paths=paths, force=force))
 
     def redo(self, *, force: bool = False) -> Reverted:
         return self._loop.run(self._chat.redo(force=force))

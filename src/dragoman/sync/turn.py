@@ -12,7 +12,7 @@ from dragoman.messages.message import Arguments, Part, ToolResult
 from dragoman.messages.questions import Answer, Question
 from dragoman.sync.loop_thread import LoopThread
 from dragoman.turn.api.turn_handle import TurnHandle, TurnResult
-from dragoman.turn.api.way_back import Reverted, WorkspaceDiff
+from dragoman.turn.api.undo import Reverted, WorkspaceDiff
 from dragoman.turn.facts import Fact
 from dragoman.turn.live.log import Snapshot
 from dragoman.turn.machine import State, Turn
@@ -103,5 +103,7 @@ class SyncTurn(Generic[T]):
     def diff(self, call: str | None = None) -> WorkspaceDiff:
         return self._loop.run(self._turn.diff(call))
 
-    def revert(self, *, files_only: bool = False, force: bool = False) -> Reverted:
-        return self._loop.run(self._turn.revert(files_only=files_only, force=force))
+    def revert(
+        self, *, files_only: bool = False, paths: Collection[str] = (), force: bool = False
+    ) -> Reverted:
+        return self._loop.run(self._turn.revert(files_only=files_only, paths=paths, force=force))

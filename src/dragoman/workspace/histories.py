@@ -148,10 +148,11 @@ def revert_together(
     turn: str,
     force: bool,
     leaf: tuple[str | None, str | None] | None,
+    in_part: bool = False,
 ) -> list[InFolder]:
     """The last folder moves the conversation to `leaf`. All have one time, by which they are known to belong
     together. RevertConflict where one of them is not as it was left, before any is touched."""
-    revert = partial(WorkspaceHistory.revert, conversation=conversation, turn=turn)
+    revert = partial(WorkspaceHistory.revert, conversation=conversation, turn=turn, in_part=in_part)
     if len(parts) == 1:
         ((history, records),) = parts
         return [(history, revert(history, records, force=force, leaf=leaf))]

@@ -306,13 +306,15 @@ class WorkspaceHistory:
         conversation: str,
         turn: str,
         force: bool = False,
+        in_part: bool = False,
         leaf: tuple[str | None, str | None] | None = None,
         at: float | None = None,
         on_step: Callable[[int], None] = lambda _: None,
     ) -> ChangeRecord:
-        """Take these records back, whole or not at all. `leaf`: where the conversation stands, and where it
-        is to go; `at`: the time of the same revert in another folder. RevertConflict where something is not
-        as they left it, unless `force` says to go on."""
+        """Take these records back, whole or not at all. `in_part`: they do not have all their changes (see
+        `limited`); `leaf`: where the conversation stands, and where it is to go; `at`: the time of the same
+        revert in another folder. RevertConflict where something is not as they left it, unless `force` says
+        to go on."""
         with self._exclusive() as (file, records):
             plan = self._plan(file, records, reverted)
             if plan.conflicts and not force:
@@ -324,6 +326,7 @@ class WorkspaceHistory:
                 conversation,
                 turn,
                 reverts=tuple(one.id for one in reverted),
+                only=tuple(_paths_of(reverted)) if in_part else (),
                 changes=tuple(plan.changes),
                 notes=_left_as_it_is(plan, reverted),
                 leaf_before=before,
@@ -345,10 +348,9 @@ class WorkspaceHistory:
 
     def _plan(self, file: SnapshotFile, records: Records, reverted: Sequence[ChangeRecord]) -> RevertPlan:
         if not self.root.is_dir():
-            raise BadRequest(sentence("way_back.no_folder", folder=self.root))
-        paths = list(dict.fromkeys(change.path for record in reverted for change in record.changes))
+            raise BadRequest(sentence("undo.no_folder", folder=self.root))
         with file.transaction():
-            self._looks.look(file, records, paths, all_ignored=True)
+            self._looks.look(file, records, _paths_of(reverted), all_ignored=True)
         return plan_revert(reverted, self._looks.find, file.read)
 
     def _finish(
@@ -450,6 +452,10 @@ def _name(why: str, files: Sequence[str]) -> list[str]:
     """A note about files that are not recorded, if there are any."""
     more = f", and {len(files) - _MOST_NAMED} more" if len(files) > _MOST_NAMED else ""
     return [f"{why}: {', '.join(files[:_MOST_NAMED])}{more}"] if files else []
+
+
+def _paths_of(records: Sequence[ChangeRecord]) -> list[str]:
+    return list(dict.fromkeys(change.path for record in records for change in record.changes))
 
 
 def _left_as_it_is(plan: RevertPlan, reverted: Sequence[ChangeRecord]) -> tuple[str, ...]:

@@ -11,7 +11,9 @@ from dragoman.workspace.ignore import IGNORE_FILES
 from dragoman.workspace.objects import SnapshotFile, dump_state, load_state
 from dragoman.workspace.states import ChangeRecord, FileChange, compose, describe_opaque
 
-_COLUMNS = "id, kind, conversation, turn, step, calls, reverts, notes, leaf_before, leaf_after, created"
+_COLUMNS = (
+    "id, kind, conversation, turn, step, calls, reverts, paths, notes, leaf_before, leaf_after, created"
+)
 
 
 @dataclass(slots=True)
@@ -129,13 +131,14 @@ class Records:
 
     def add_revert(self, record: ChangeRecord, *, moves_leaf: bool) -> int:
         cursor = self._db.execute(
-            "INSERT INTO records (state, kind, conversation, turn, step, calls, reverts, notes,"
+            "INSERT INTO records (state, kind, conversation, turn, step, calls, reverts, paths, notes,"
             " leaf_before, leaf_after, leaf_moved, created)"
-            " VALUES ('done', 'revert', ?, ?, 0, '[]', ?, ?, ?, ?, ?, ?)",
+            " VALUES ('done', 'revert', ?, ?, 0, '[]', ?, ?, ?, ?, ?, ?, ?)",
             (
                 record.conversation,
                 record.turn,
                 json.dumps(record.reverts),
+                json.dumps(record.only),
                 json.dumps(record.notes),
                 record.leaf_before,
                 record.leaf_after,
@@ -184,7 +187,7 @@ class Records:
         return [self._record(row) for row in self._db.execute(query, values).fetchall()]
 
     def _record(self, row: Sequence[Any]) -> ChangeRecord:
-        id, kind, conversation, turn, step, calls, reverts, notes, leaf_before, leaf_after, created = row
+        id, kind, conversation, turn, step, calls, reverts, paths, notes, before, after, created = row
         changes = self._db.execute(
             "SELECT path, before, after FROM changes WHERE record = ? ORDER BY path", (id,)
         )
@@ -196,10 +199,11 @@ class Records:
             step,
             tuple(json.loads(calls)),
             tuple(json.loads(reverts)),
-            tuple(FileChange(path, load_state(before), load_state(after)) for path, before, after in changes),
+            tuple(json.loads(paths)) if kind == "revert" else (),
+            tuple(FileChange(path, load_state(was), load_state(now)) for path, was, now in changes),
             tuple(json.loads(notes)),
-            leaf_before,
-            leaf_after,
+            before,
+            after,
             created,
         )
 
@@ -235,6 +239,7 @@ def write_journal(file: SnapshotFile, record: ChangeRecord, *, moves: bool) -> i
         "conversation": record.conversation,
         "turn": record.turn,
         "reverts": record.reverts,
+        "only": record.only,
         "notes": record.notes,
         "leaf": [record.leaf_before, record.leaf_after] if moves else None,
         "created": record.created,
@@ -256,6 +261,7 @@ def read_journal(file: SnapshotFile) -> Iterator[tuple[int, ChangeRecord, bool]]
             body["conversation"],
             body["turn"],
             reverts=tuple(body["reverts"]),
+            only=tuple(body.get("only", ())),
             changes=tuple(
                 FileChange(path, load_state(was), load_state(shall_be))
                 for path, was, shall_be in body["changes"]

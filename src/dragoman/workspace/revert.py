@@ -6,14 +6,16 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TypeAlias
 
 from dragoman.errors import RevertConflict
+from dragoman.workspace.diff import diff_of
 from dragoman.workspace.folder import BESIDE, OpenFolder, open_folder
 from dragoman.workspace.known import Known
 from dragoman.workspace.scanner import Looker
@@ -25,6 +27,7 @@ from dragoman.workspace.states import (
     FileState,
     RevertPlan,
     SnapshotLimits,
+    compose,
 )
 
 Contents: TypeAlias = Callable[[FileState], bytes | None]
@@ -74,6 +77,25 @@ def plan_revert(
         elif path in unknown:
             plan.conflicts.append(Conflict(path, UNKNOWN))
     return plan
+
+
+def limited(records: Sequence[ChangeRecord], paths: Collection[str], read: Contents) -> list[ChangeRecord]:
+    """What these records did to some files, whatever these were called meanwhile. A folder goes with the last
+    of its files, and comes with the first."""
+    changes = {one.path: one for one in compose([change for record in records for change in record.changes])}
+    wanted = set(paths)
+    for file in diff_of([*changes.values()], read):
+        if file.old_path is not None and not wanted.isdisjoint((file.path, file.old_path)):
+            wanted.update((file.path, file.old_path))
+    for folder in sorted({above for path in wanted for above in _all_above(path)}, key=len, reverse=True):
+        inside = {path for path in changes if path.startswith(f"{folder}/")}
+        if folder in changes and (_is_folder(changes[folder].before) or inside <= wanted):
+            wanted.add(folder)
+    kept = (
+        replace(record, changes=tuple(one for one in record.changes if one.path in wanted))
+        for record in records
+    )
+    return [record for record in kept if record.changes]
 
 
 def carry_out(
@@ -232,6 +254,11 @@ def state_at(root: Path, path: str, limits: SnapshotLimits) -> FileState | None:
     known = Known()
     Looker(root, known, limits, lambda data: sha256(data).hexdigest(), ()).named([path], all_ignored=True)
     return known.find(path)
+
+
+def _all_above(path: str) -> Iterator[str]:
+    steps = path.split("/")
+    return ("/".join(steps[:end]) for end in range(1, len(steps)))
 
 
 def _above(path: str) -> list[str]:

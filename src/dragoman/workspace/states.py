@@ -48,6 +48,7 @@ class ChangeRecord:
     step: int = 0
     calls: tuple[str, ...] = ()
     reverts: tuple[int, ...] = ()  # the records that a revert took back
+    only: tuple[str, ...] = ()  # the paths that a revert was limited to; empty: it was not
     changes: tuple[FileChange, ...] = ()
     notes: tuple[str, ...] = ()  # what could not be recorded, and why
     leaf_before: str | None = None  # of the conversation, where a revert moved it

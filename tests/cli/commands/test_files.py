@@ -67,6 +67,18 @@ async def test_a_diff_is_shown_taken_back_and_done_again(tmp_path: Path, work: P
     assert (work / "a.txt").read_text() == "one\ntwo\n"
 
 
+async def test_one_file_is_taken_back(tmp_path: Path, work: Path) -> None:
+    """B3"""
+    turn = await _changed(tmp_path)
+    back = await _program(tmp_path, "revert", turn, "--only", "new.txt")
+    assert back.out.split() == ["new.txt"]
+    assert not (work / "new.txt").exists()
+    assert (work / "a.txt").read_text() == "one\ntwo\nthree\n"
+    wrong = await _program(tmp_path, "revert", turn, "--only", "nwe.txt")
+    assert "nwe.txt did not change" in wrong.err
+    assert wrong.status
+
+
 async def _program_without_folder(folder: Path, *words: str) -> Ended:
     return await program(*words, "--store", str(folder / "chat.db"), folder=folder)
 

@@ -16,7 +16,11 @@ from dragoman.tools.execute import Permit, execute
 from dragoman.tools.mcp.elicitation import NOT_OPENED, OPENED
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
+from tests.cli.program import clean_environment
+from tests.fork_server import python
 from tests.patience import eventually
+from tests.server.mcp.client import SERVE
+from tests.server.mcp.client import settings as write_settings
 from tests.tools.bench import Bench
 from tests.tools.mcp.rig import call, everything, modern, raw, source, tool
 
@@ -182,3 +186,44 @@ class _Signal(list[Any]):
     def append(self, item: Any) -> None:
         super().append(item)
         self._event.set()
+
+
+# ── calls that the server continues as tasks ──────────────────────────────────────────────────────
+
+
+async def test_a_call_that_becomes_a_task_comes_to_its_result(newest: McpSource) -> None:
+    """C6: with what the server says of it, and its questions."""
+    bench = Bench()
+    assert (await call(newest, "later", bench, how="works")).result.text == "done"
+    assert bench.progress == [{"message": "step 1"}, {"message": "step 2"}]
+    bench = Bench(answers=[{"name": "Ada"}])
+    assert (await call(newest, "later", bench, how="asks")).result.text == "done Ada"
+    assert [text for text, _ in bench.questions] == ["it asks: Who?"]
+
+
+@pytest.mark.parametrize(("how", "why"), [("fails", "the disk is full"), ("stops", "without a result")])
+async def test_a_task_without_a_result_is_a_failed_call(newest: McpSource, how: str, why: str) -> None:
+    """C6"""
+    outcome = await call(newest, "later", how=how)
+    assert outcome.state is CallState.FAILED
+    assert why in outcome.result.text
+
+
+async def test_a_cancelled_call_cancels_its_task(newest: McpSource, noticed: Path) -> None:
+    """T6"""
+    bench = Bench()
+    running = asyncio.create_task(call(newest, "later", bench, how="never"))
+    await eventually(lambda: bool(bench.progress))
+    running.cancel()
+    await eventually(lambda: noticed.exists() and noticed.read_text() == "cancelled never")
+
+
+async def test_a_slow_call_of_another_dragoman_is_a_task(tmp_path: Path) -> None:
+    """C6: `dragoman mcp serve` continues a call of over two seconds as a task."""
+    write_settings(tmp_path)
+    command, *words = python("-m", "dragoman", *SERVE, "--allow", "shell")
+    env = clean_environment(tmp_path)
+    other = McpServer(command=command, args=tuple(words), cwd=str(tmp_path), env=env)
+    async with source(other) as server:
+        outcome = await call(server, "shell", command="sleep 2.5; echo all done")
+    assert "all done" in outcome.result.text

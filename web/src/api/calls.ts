@@ -91,8 +91,9 @@ export const turnDiff = (turn: string): Promise<DiffView> => get(at`/api/turns/$
 /** What one reply's calls did: a step of its turn. */
 export const conversationDiff = (id: string): Promise<DiffView> => get(at`/api/conversations/${id}/diff`);
 export const stepDiff = (message: string): Promise<DiffView> => get(at`/api/messages/${message}/diff`);
-export const revertFiles = (turn: string, force: boolean): Promise<RevertView> =>
-  post(at`/api/turns/${turn}/revert`, { files_only: true, force });
+/** Without `paths`, all of them. */
+export const revertFiles = (turn: string, force: boolean, paths: string[] = []): Promise<RevertView> =>
+  post(at`/api/turns/${turn}/revert`, { files_only: true, force, paths });
 export const redo = (id: string): Promise<RevertView> => post(at`/api/conversations/${id}/redo`, {});
 export const goOn = (turn: string): Promise<TurnInfo> => post(at`/api/turns/${turn}/continue`, {});
 

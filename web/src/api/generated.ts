@@ -731,14 +731,13 @@ export interface components {
             hash?: string | null;
         };
         /**
-         * @description What was done to files, each as a unified diff. `notes` say what could not be recorded; `taken_back`,
-         *     of a turn, that none of it stands any more.
+         * @description What was done to files, each as a unified diff. `notes` say what could not be recorded; `undone`, of a
+         *     turn, which of them were undone since.
          */
         DiffView: {
             files: components["schemas"]["FileDiff"][];
             notes: string[];
-            /** @default false */
-            taken_back: boolean;
+            undone: string[];
         };
         Done: {
             /** @default true */
@@ -2057,6 +2056,11 @@ export interface components {
              * @default false
              */
             files_only?: boolean;
+            /**
+             * @description only these files of the diff; the conversation stays
+             * @default []
+             */
+            paths?: string[];
             /**
              * @description overwrite files that changed since
              * @default false

@@ -15,7 +15,7 @@ from dragoman.conversation.tree import Conversation, Tree
 from dragoman.errors import BadRequest, NotFound, RevertConflict
 from dragoman.messages.message import Message
 from dragoman.turn.api.turn_handle import TurnHandle
-from dragoman.turn.api.way_back import FIRST_MESSAGE, Reverted
+from dragoman.turn.api.undo import FIRST_MESSAGE, Reverted
 from dragoman.turn.facts import TurnStarted
 
 LISTED = 20

@@ -242,7 +242,7 @@ async def _delete(ids: Sequence[str], settings: Settings) -> None:
         for id in ids:
             within = await runtime.store.within(id)
             await runtime.store.delete_conversation(id)
-            await runtime.way_back.forget(within)
+            await runtime.undo.forget(within)
 
 
 async def _check_idle(store: Store, id: str) -> None:
@@ -277,7 +277,7 @@ async def _delete_old(flags: DeleteFlags, older_than: str) -> None:
         typer.confirm(f"Delete {many}? This cannot be undone", abort=True)
     async with open_store(settings) as runtime:
         gone = await runtime.store.delete_untouched(before)
-        await runtime.way_back.forget(gone)
+        await runtime.undo.forget(gone)
     for conversation in found:
         if conversation.id in gone:
             print(f"deleted {_line(conversation)}")

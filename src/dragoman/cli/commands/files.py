@@ -23,7 +23,7 @@ from dragoman.config.settings import Settings
 from dragoman.errors import BadRequest, NotFound, RevertConflict
 from dragoman.runtime import Runtime
 from dragoman.store.store import Store
-from dragoman.turn.api.way_back import Reverted, WorkspaceDiff
+from dragoman.turn.api.undo import Reverted, WorkspaceDiff
 from dragoman.visible_text import visible
 from dragoman.workspace.blame import BlamedLine
 
@@ -51,7 +51,7 @@ async def show_diff(flags: DiffFlags) -> None:
 
 async def _read_diff(what: str, settings: Settings) -> WorkspaceDiff:
     async with open_store(settings, workspace=True) as runtime:
-        back, store = runtime.way_back, runtime.store
+        back, store = runtime.undo, runtime.store
         turn = await _find_turn(store, what)
         if turn is not None:
             return await back.diff_turn(turn)
@@ -67,18 +67,18 @@ async def _read_diff(what: str, settings: Settings) -> WorkspaceDiff:
 
 
 async def revert(flags: RevertFlags) -> None:
-    what, files_only = flags.what, flags.files_only
+    what, files_only, paths = flags.what, flags.files_only, flags.only or ()
 
     async def go(runtime: Runtime, force: bool) -> Reverted:
-        back, store = runtime.way_back, runtime.store
+        back, store = runtime.undo, runtime.store
         turn = await _find_turn(store, what)
         if turn is not None:
-            return await back.revert_turn(turn, files_only=files_only, force=force)
+            return await back.revert_turn(turn, files_only=files_only, paths=paths, force=force)
         if what.startswith("call_"):
-            return await back.revert_call(what, files_only=files_only, force=force)
+            return await back.revert_call(what, files_only=files_only, paths=paths, force=force)
         if not what.startswith("msg_"):
             raise NotFound("turn, message or call", what)
-        return await back.revert_message(what, files_only=files_only, force=force)
+        return await back.revert_message(what, files_only=files_only, paths=paths, force=force)
 
     done = await _carry_out(flags, go)
     where = ", and the conversation is back before it" if done.moved else ""
@@ -88,7 +88,7 @@ async def revert(flags: RevertFlags) -> None:
 async def redo(flags: RedoFlags) -> None:
     async def go(runtime: Runtime, force: bool) -> Reverted:
         found = await find_conversation(runtime.store, flags.conversation)
-        return await runtime.way_back.redo(found.id, force=force)
+        return await runtime.undo.redo(found.id, force=force)
 
     done = await _carry_out(flags, go)
     where = ", and the conversation is where it was" if done.moved else ""
@@ -140,7 +140,7 @@ async def _read_blame(file: Path, settings: Settings) -> tuple[list[BlamedLine],
     async with open_store(settings, workspace=True) as runtime:
         workspace = runtime.services.workspaces.main
         root = Path(workspace.path) if workspace is not None else Path.cwd()
-        lines = await runtime.way_back.blame(_path_inside(file, root))
+        lines = await runtime.undo.blame(_path_inside(file, root))
         asked: dict[str, str] = {}
         for turn in {_turn(line) for line in lines} - {""}:
             try:

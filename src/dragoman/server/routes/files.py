@@ -21,7 +21,7 @@ from dragoman.runtime import Runtime
 from dragoman.sentences import sentence
 from dragoman.server import bodies, shapes
 from dragoman.server.context import Context, TheContext, api_router
-from dragoman.turn.api.way_back import Reverted, WorkspaceDiff
+from dragoman.turn.api.undo import Reverted, WorkspaceDiff
 
 router = api_router("files")
 
@@ -208,28 +208,28 @@ _REDO = bodies.Redo()
 async def diff_of_turn(context: TheContext, id: str) -> shapes.DiffView:
     """What its calls did to the files so far, and what of that could not be recorded."""
     await context.turn(id, Right.READ)
-    return _view(await context.runtime.way_back.diff_turn(id))
+    return _view(await context.runtime.undo.diff_turn(id))
 
 
 @router.get("/messages/{id}/diff")
 async def diff_of_message(context: TheContext, id: str) -> shapes.DiffView:
     """What the calls of a reply did to the files: one step of its turn."""
     await context.message(id, Right.READ)
-    return _view(await context.runtime.way_back.diff_message(id))
+    return _view(await context.runtime.undo.diff_message(id))
 
 
 @router.get("/calls/{id}/diff")
 async def diff_of_call(context: TheContext, id: str) -> shapes.DiffView:
     """What a call did to the files, with those that ran at the same time."""
     await context.call(id, Right.READ)
-    return _view(await context.runtime.way_back.diff_call(id))
+    return _view(await context.runtime.undo.diff_call(id))
 
 
 @router.get("/conversations/{id}/diff")
 async def diff_of_conversation(context: TheContext, id: str) -> shapes.DiffView:
     """What all its turns did to the files, less what was taken back."""
     await context.check(id, Right.READ)
-    return _view(await context.runtime.way_back.diff_conversation(id))
+    return _view(await context.runtime.undo.diff_conversation(id))
 
 
 @router.post("/turns/{id}/revert")
@@ -238,35 +238,35 @@ async def revert_turn(context: TheContext, id: str, body: bodies.Revert = _REVER
     all, and the conversation goes back before its message, which stays as a branch. 409 where one of them
     still runs, and, with `conflicts`, where somebody changed one of the files since."""
     await context.turn(id, Right.OWN)
-    back = context.runtime.way_back
-    return _done(context, await back.revert_turn(id, files_only=body.files_only, force=body.force))
+    back = context.runtime.undo
+    return _done(context, await back.revert_turn(id, **body.model_dump()))
 
 
 @router.post("/messages/{id}/revert")
 async def revert_message(context: TheContext, id: str, body: bodies.Revert = _REVERT) -> shapes.RevertView:
     """The same to before a message: a person's, or a reply."""
     await context.message(id, Right.OWN)
-    back = context.runtime.way_back
-    return _done(context, await back.revert_message(id, files_only=body.files_only, force=body.force))
+    back = context.runtime.undo
+    return _done(context, await back.revert_message(id, **body.model_dump()))
 
 
 @router.post("/calls/{id}/revert")
 async def revert_call(context: TheContext, id: str, body: bodies.Revert = _REVERT) -> shapes.RevertView:
     """The same to before a call; the conversation goes back before the reply that holds it."""
     await context.call(id, Right.OWN)
-    back = context.runtime.way_back
-    return _done(context, await back.revert_call(id, files_only=body.files_only, force=body.force))
+    back = context.runtime.undo
+    return _done(context, await back.revert_call(id, **body.model_dump()))
 
 
 @router.post("/conversations/{id}/redo")
 async def redo(context: TheContext, id: str, body: bodies.Redo = _REDO) -> shapes.RevertView:
     """Take the last revert of a conversation back."""
     await context.check(id, Right.OWN)
-    return _done(context, await context.runtime.way_back.redo(id, force=body.force))
+    return _done(context, await context.runtime.undo.redo(id, force=body.force))
 
 
 def _view(diff: WorkspaceDiff) -> shapes.DiffView:
-    return shapes.DiffView(diff.files, diff.notes, diff.taken_back)
+    return shapes.DiffView(diff.files, diff.notes, diff.undone)
 
 
 def _done(context: Context, done: Reverted) -> shapes.RevertView:

@@ -199,7 +199,7 @@ async def edit(context: TheContext, id: str, body: bodies.Edit, key: Key = None)
     await context.check_files(body.content())
     if (before := await context.begun_with(key)) is not None:
         return before
-    options, back = body.turn_options(), context.runtime.way_back
+    options, back = body.turn_options(), context.runtime.undo
     async with back.reverted(back.revert_message(id, files_only=True) if body.revert_files else None):
         turn = await context.runtime.commands.edit(
             id, body.content(), options=options, key=key, by=context.person
@@ -219,7 +219,7 @@ async def rerun_answer(
     old = await context.message(id, Right.OWN if body.revert_files else Right.TAKE_PART)
     if (before := await context.begun_with(key)) is not None:
         return before
-    options, back = body.turn_options(), context.runtime.way_back
+    options, back = body.turn_options(), context.runtime.undo
     async with back.reverted(back.revert_answers(id) if body.revert_files else None):
         turn = await context.runtime.commands.rerun(
             id, options=options, beside=body.beside, key=key, by=context.person
@@ -256,7 +256,7 @@ async def rerun_call(
     """A new version of the answer that holds this call, which goes on from there."""
     await context.call(id, Right.OWN if body.revert_files else Right.TAKE_PART)
     change = CallChange(id, body.arguments, body.result)
-    back = context.runtime.way_back
+    back = context.runtime.undo
     async with back.reverted(back.revert_call(id, files_only=True) if body.revert_files else None):
         turn = await context.runtime.commands.rerun_call(
             change, options=body.turn_options(), by=context.person

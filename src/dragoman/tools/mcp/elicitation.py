@@ -57,6 +57,11 @@ class Elicitation:
         people = {call.user for call in self._calls}
         return self._calls[-1] if len(people) == 1 else None
 
+    def tell(self, progress: JsonValue) -> None:
+        """Whoever waits for the call sees how far it is."""
+        if (call := self._call()) is not None:
+            call.progress(progress)
+
     # ── elicitation ───────────────────────────────────────────────────────────────────────────────
 
     async def elicit(

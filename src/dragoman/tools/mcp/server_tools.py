@@ -18,7 +18,7 @@ MOST = 500  # resources that are listed; there may be more
 def definitions_of(listed: list[types.Tool]) -> tuple[tuple[Definition, ...], list[str]]:
     """What a server lists, and what of it cannot be offered."""
     wrong = [
-        f"{one.name} runs only as a task, which is not offered here: it is left out"
+        f"{one.name} needs the tasks of 2025-11-25, which Dragoman does not have: it is left out"
         for one in listed
         if _needs_task(one)
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, overload
 
@@ -19,7 +19,7 @@ from dragoman.store.codecs import MESSAGE
 from dragoman.turn.acting_agent import settings_at
 from dragoman.turn.api.sharing import NewShare, Sharing
 from dragoman.turn.api.turn_handle import Engine, TurnHandle
-from dragoman.turn.api.way_back import Reverted, WayBack, WorkspaceDiff
+from dragoman.turn.api.undo import Reverted, Undo, WorkspaceDiff
 from dragoman.turn.facts import CallChange, renewed
 from dragoman.turn.output import OutputType, output_of
 from dragoman.turn.send import SendOptions, TurnInputs, send_key, sent_bytes, turn_options, with_contexts
@@ -132,7 +132,7 @@ class ConversationHandle:
         output = output_of(output_type)
         wanted = turn_options(output.spec if output else None, **options)
         inputs = TurnInputs(deps, output)
-        back = self._engine.way_back
+        back = self._engine.undo
         async with back.reverted(back.revert_message(message, files_only=True) if revert_files else None):
             turn = await self._engine.commands.edit(message, said, options=wanted, inputs=inputs)
         return TurnHandle(turn, self._engine, output)
@@ -155,7 +155,7 @@ class ConversationHandle:
         output = output_of(output_type)
         wanted = turn_options(output.spec if output else None, **options)
         inputs = TurnInputs(deps, output)
-        back = self._engine.way_back
+        back = self._engine.undo
         async with back.reverted(back.revert_answers(message) if revert_files else None):
             turn = await self._engine.commands.rerun(message, options=wanted, inputs=inputs, beside=beside)
         return TurnHandle(turn, self._engine, output)
@@ -177,7 +177,7 @@ class ConversationHandle:
         if conversation != self.id:
             raise NotFound("call", call)
         change = CallChange(call, arguments, result)
-        back = self._engine.way_back
+        back = self._engine.undo
         async with back.reverted(back.revert_call(call, files_only=True) if revert_files else None):
             turn = await self._engine.commands.rerun_call(change, options=turn_options(**options))
         return TurnHandle(turn, self._engine)
@@ -207,18 +207,22 @@ class ConversationHandle:
         """What its turns did to the files of the workspace, less what was taken back; or what the calls of
         one reply did, which is a step of its turn."""
         if message is None:
-            return await self._engine.way_back.diff_conversation(self.id)
+            return await self._engine.undo.diff_conversation(self.id)
         await self._own(message)
-        return await self._engine.way_back.diff_message(message)
+        return await self._engine.undo.diff_message(message)
 
-    async def revert_to(self, message: str, *, files_only: bool = False, force: bool = False) -> Reverted:
+    async def revert_to(
+        self, message: str, *, files_only: bool = False, paths: Collection[str] = (), force: bool = False
+    ) -> Reverted:
         """Go back to before a message, as `TurnHandle.revert` does to before a turn."""
         await self._own(message)
-        return await self._engine.way_back.revert_message(message, files_only=files_only, force=force)
+        return await self._engine.undo.revert_message(
+            message, files_only=files_only, paths=paths, force=force
+        )
 
     async def redo(self, *, force: bool = False) -> Reverted:
         """Take the last revert back."""
-        return await self._engine.way_back.redo(self.id, force=force)
+        return await self._engine.undo.redo(self.id, force=force)
 
     async def questions(self) -> list[Question]:
         return await self._store.questions(conversation=self.id)
@@ -312,7 +316,7 @@ class ConversationHandle:
 
 async def fork_conversation(
     services: Services,
-    way_back: WayBack,
+    undo: Undo,
     conversation: str,
     message: str,
     *,
@@ -339,7 +343,7 @@ async def fork_conversation(
     name = named if isinstance(named, str) else None
     copied_folder = own_folder or (name is not None and name.endswith(OWN))
     if copied_folder:
-        settings["workspace"] = await way_back.copy_for(id, conversation, message, name)
+        settings["workspace"] = await undo.copy_for(id, conversation, message, name)
     forked = Conversation(
         id,
         title=info.title,
@@ -353,7 +357,7 @@ async def fork_conversation(
         await store.add_conversation(forked, list(copies.values()))
     except BaseException:
         if copied_folder:
-            await way_back.forget([id])
+            await undo.forget([id])
         raise
     return id
 
@@ -393,7 +397,7 @@ async def delete_untouched(engine: Engine, before: float) -> int:
 
 
 async def _forget(engine: Engine, deleted: Sequence[str]) -> None:
-    await engine.way_back.forget(deleted)
+    await engine.undo.forget(deleted)
     for conversation in deleted:
         engine.driver.forget(conversation)
         engine.bus.forget(conversation)

@@ -93,7 +93,7 @@ class Subagents:
         """Nothing where that cannot be read: the answer is there all the same."""
         _, engine = self._parts
         try:
-            return (await engine.way_back.diff_turn(turn)).files
+            return (await engine.undo.diff_turn(turn)).files
         except (DragomanError, OSError, sqlite3.Error):
             return ()
 

@@ -31,7 +31,7 @@ from dragoman.messages.usage import Usage
 from dragoman.sentences import sentence
 from dragoman.store.store import Store, TurnRow
 from dragoman.turn.api.commands import Commands
-from dragoman.turn.api.way_back import Reverted, WayBack, WorkspaceDiff
+from dragoman.turn.api.undo import Reverted, Undo, WorkspaceDiff
 from dragoman.turn.drivers.tasks import Driver
 from dragoman.turn.facts import FACT, Fact, TurnFailed
 from dragoman.turn.live.event_bus import EventBus, LiveTurn
@@ -140,7 +140,7 @@ class Engine:
     bus: EventBus
     driver: Driver
     commands: Commands
-    way_back: WayBack
+    undo: Undo
 
 
 class TurnHandle(Generic[T]):
@@ -429,14 +429,17 @@ class TurnHandle(Generic[T]):
 
     async def diff(self, call: str | None = None) -> WorkspaceDiff:
         """What its calls did to the files of the workspace, or one of them."""
-        back = self._engine.way_back
+        back = self._engine.undo
         return await (back.diff_turn(self.id) if call is None else back.diff_call(call))
 
-    async def revert(self, *, files_only: bool = False, force: bool = False) -> Reverted:
-        """Go back to before this turn, files and conversation, or files alone: what it and the turns after
-        it did is taken back. RevertConflict, and nothing is changed, where somebody else changed one of the
-        files since, unless `force` says to go on. What was said stays on the tree, as a branch."""
-        return await self._engine.way_back.revert_turn(self.id, files_only=files_only, force=force)
+    async def revert(
+        self, *, files_only: bool = False, paths: Collection[str] = (), force: bool = False
+    ) -> Reverted:
+        """Go back to before this turn: undo the file changes of this turn and the turns after it, and move
+        the conversation back. What was said stays on the tree, as a branch. `files_only` leaves the
+        conversation where it is. `paths` undoes only these files, and leaves it, too. Raises RevertConflict
+        and changes nothing if somebody else changed one of the files since, unless you pass `force`."""
+        return await self._engine.undo.revert_turn(self.id, files_only=files_only, paths=paths, force=force)
 
     # ── where it is ───────────────────────────────────────────────────────────────────────────────
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from dragoman.conversation.tree import Tree
 from dragoman.messages.message import Message
 from dragoman.workspace.states import ChangeRecord
+
+_NOWHERE = ""  # the path of what changed no file
 
 
 @dataclass(slots=True, frozen=True)
@@ -76,36 +78,55 @@ def records_after(point: Point, records: Sequence[ChangeRecord]) -> list[ChangeR
 def last_to_redo(conversation: str, records: Sequence[ChangeRecord]) -> ChangeRecord | None:
     """The last revert of a conversation that can be taken back; not one that took back another."""
     reverts = {one.id for one in records if one.kind == "revert"}
-    for record in reversed(_reverts_in_effect(records)):
+    for record, _ in _reverts_in_effect(records):
         took_back_another = len(record.reverts) == 1 and record.reverts[0] in reverts
         if record.conversation == conversation and not took_back_another:
             return record
     return None
 
 
-def are_taken_back(done: Sequence[ChangeRecord], records: Sequence[ChangeRecord]) -> bool:
-    """Whether nothing of what calls did stands, by all records of their conversation and its tasks."""
-    reverted = {id for one in _reverts_in_effect(records) for id in one.reverts}
-    return bool(done) and all(one.id in reverted for one in done)
+def undone_in(done: Sequence[ChangeRecord], records: Sequence[ChangeRecord]) -> set[str]:
+    """The paths at which nothing of what calls did stands, by all records of their conversation and its
+    tasks."""
+    changes = {(one.id, change.path) for one in done for change in one.changes}
+    standing = changes - _taken(_reverts_in_effect(records))
+    return {path for _, path in changes} - {path for _, path in standing}
 
 
 def done_in(conversations: Collection[str], records: Sequence[ChangeRecord]) -> list[ChangeRecord]:
     """What was done in these and taken back there, less what was taken back in others."""
-    others = [one for one in _reverts_in_effect(records) if one.conversation not in conversations]
-    gone = {id for one in others for id in one.reverts}
-    return [one for one in records if one.conversation in conversations and one.id not in gone]
+    others = [one for one in _reverts_in_effect(records) if one[0].conversation not in conversations]
+    gone = _taken(others)
+    found = []
+    for record in records:
+        kept = [path for path in _paths_of(record) if (record.id, path) not in gone]
+        if record.conversation in conversations and kept:
+            changes = tuple(change for change in record.changes if change.path in kept)
+            found.append(replace(record, changes=changes))
+    return found
 
 
-def _reverts_in_effect(records: Sequence[ChangeRecord]) -> list[ChangeRecord]:
-    """Those that did something, and were not taken back themselves. One that finds everything taken back
-    already does nothing, and hides none before it."""
-    reverts = [
-        one for one in records if one.kind == "revert" and (one.changes or one.leaf_before is not None)
-    ]
-    taken: set[int] = set()
-    standing: list[ChangeRecord] = []
-    for one in reversed(reverts):
-        if one.id not in taken:
-            standing.append(one)
-            taken.update(one.reverts)
-    return standing[::-1]
+def _reverts_in_effect(records: Sequence[ChangeRecord]) -> Iterator[tuple[ChangeRecord, set[str]]]:
+    """Those that did something, and were not taken back themselves, with the paths for which that holds: the
+    last one first. One that finds everything taken back already does nothing, and hides none before it."""
+    about: dict[int, set[str]] = {}
+    for one in records:  # a revert comes behind what it takes back
+        about[one.id] = {*_paths_of(one)}.union(*(about.get(id, ()) for id in one.reverts))
+        if one.only:
+            about[one.id] &= {*one.only}
+    taken: set[tuple[int, str]] = set()
+    for one in reversed(records):
+        if one.kind == "revert" and (one.changes or one.leaf_before is not None):
+            standing = {path for path in about[one.id] if (one.id, path) not in taken}
+            taken |= _taken([(one, standing)])
+            if standing:
+                yield one, standing
+
+
+def _taken(reverts: Iterable[tuple[ChangeRecord, set[str]]]) -> set[tuple[int, str]]:
+    """Of which records they take back what was done to which path."""
+    return {(id, path) for one, paths in reverts for id in one.reverts for path in paths}
+
+
+def _paths_of(record: ChangeRecord) -> list[str]:
+    return [change.path for change in record.changes] or [_NOWHERE]

@@ -43,7 +43,7 @@ from dragoman.turn.steps.plan import (
     BY_PERSON,
     NO_CALL,
     STOPPED,
-    Answered,
+    AnsweredCall,
     Asking,
     Plan,
     Ready,
@@ -194,7 +194,7 @@ class CallRun:
 
     async def _run_planned(self, planned: Plan, decided: _Decided = _NOTHING) -> None:
         match planned:
-            case Answered(call, state, text, limit):
+            case AnsweredCall(call, state, text, limit):
                 await self._settle(call, state, ToolResult(text), limit=limit, decided=decided)
             case Asking(call, question):
                 asked = replace(call, state=CallState.ASKED)

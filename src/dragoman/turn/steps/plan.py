@@ -56,7 +56,7 @@ class Asking:
 
 
 @dataclass(slots=True, frozen=True)
-class Answered:
+class AnsweredCall:
     """It does not run; this is its result. With a `limit` the model gets no more calls in this turn."""
 
     call: ToolCall
@@ -65,35 +65,35 @@ class Answered:
     limit: str = ""
 
 
-Plan: TypeAlias = Ready | Asking | Answered
+Plan: TypeAlias = Ready | Asking | AnsweredCall
 
 
 async def plan(prepared: PreparedTurn, offer: Offer, call: ToolCall, grants: Sequence[Rule]) -> Plan:
     """A call as the model made it."""
     if _is_closed(prepared, call):
-        return Answered(call, CallState.SKIPPED, "There are no more tool calls in this turn.")
+        return AnsweredCall(call, CallState.SKIPPED, "There are no more tool calls in this turn.")
     fitted = fit(offer, call)
-    if isinstance(fitted, Answered) and call.guessed:
-        return Answered(call, CallState.REJECTED, NO_CALL)
-    if isinstance(fitted, Answered) and _meant(offer, call) is None:
+    if isinstance(fitted, AnsweredCall) and call.guessed:
+        return AnsweredCall(call, CallState.REJECTED, NO_CALL)
+    if isinstance(fitted, AnsweredCall) and _meant(offer, call) is None:
         return _patiently(prepared, fitted)
-    if not isinstance(fitted, Answered):
+    if not isinstance(fitted, AnsweredCall):
         call = fitted[0]
         if (refused := _refused_before(prepared, call)) is not None:
             return refused
     planned = await _seen_by_plugins(prepared, offer, call)
-    if isinstance(planned, Answered):
+    if isinstance(planned, AnsweredCall):
         return planned
     if planned.arguments != call.arguments:  # a plugin may have made them fit
         fitted = fit(offer, changed(call, planned.arguments))
-    fitted = fitted if isinstance(fitted, Answered) else _fit_now(prepared, *fitted)
-    if isinstance(fitted, Answered):
+    fitted = fitted if isinstance(fitted, AnsweredCall) else _fit_now(prepared, *fitted)
+    if isinstance(fitted, AnsweredCall):
         return _patiently(prepared, fitted)
     call, tool = fitted
     authority = await _authority(prepared, tool, call, planned.wishes, grants)
     match _authorized(tool, call, authority):
         case Refuse(text):
-            return Answered(call, CallState.REJECTED, text)
+            return AnsweredCall(call, CallState.REJECTED, text)
         case Ask() as ask:
             return await _asking(prepared, call, tool, ask)
         case Run(because, cage):
@@ -111,21 +111,21 @@ async def plan_answered(
     if question.fingerprint is not None and offer.find(call.tool):  # a foreign tool may be another one by now
         now = prepared.services.toolbox.offer().find(call.tool)
         if now is None or now[1].fingerprint != question.fingerprint:
-            return Answered(call, CallState.FAILED, REDEFINED)
+            return AnsweredCall(call, CallState.FAILED, REDEFINED)
         offer = replace(offer, tools={**offer.tools, now[0]: now[1]})  # as the person has read of it
     fitted = fit(offer, call)
-    if isinstance(fitted, Answered):
+    if isinstance(fitted, AnsweredCall):
         return fitted
     call, tool = fitted
     wishes: Sequence[Reason] = ()
     if edited:
         planned = await _seen_by_plugins(prepared, offer, call)
-        if isinstance(planned, Answered):
+        if isinstance(planned, AnsweredCall):
             return planned
         if canonical(planned.arguments) != canonical(call.arguments):
             call = changed(call, planned.arguments)
             fitted = fit(offer, call)
-            if isinstance(fitted, Answered):
+            if isinstance(fitted, AnsweredCall):
                 return fitted
             call, tool = fitted  # a plugin changed what the person wrote: they have to see that
             ask = Ask((Reason("plugin", sentence("question.changed")),))
@@ -134,13 +134,13 @@ async def plan_answered(
     authority = await _authority(prepared, tool, call, wishes, None)
     verdict = _authorized(tool, call, authority)
     if isinstance(verdict, Refuse):
-        return Answered(call, CallState.REJECTED, verdict.text)
+        return AnsweredCall(call, CallState.REJECTED, verdict.text)
     if isinstance(verdict, Ask):
         new = tuple(reason for reason in verdict.reasons if not _covered(reason, question))
         if new:
             return await _asking(prepared, call, tool, Ask(new))
         if not edited and any(rule not in question.rules for rule in verdict.beyond):
-            return Answered(call, CallState.FAILED, MOVED)
+            return AnsweredCall(call, CallState.FAILED, MOVED)
     who = (
         sentence("because.allowed", who=answer.by, scope=answer.scope)
         if answer.by
@@ -162,10 +162,10 @@ async def plan_late(prepared: PreparedTurn, ready: Ready, *, allowed: bool) -> P
     person, it is not asked about again."""
     call, tool = ready.call, ready.tool
     if prepared.log.turn.limit == BY_PERSON:
-        return Answered(call, CallState.SKIPPED, STOPPED)
+        return AnsweredCall(call, CallState.SKIPPED, STOPPED)
     match _authorized(tool, call, await _authority(prepared, tool, call, (), None)):
         case Refuse(text):
-            return Answered(call, CallState.REJECTED, text)
+            return AnsweredCall(call, CallState.REJECTED, text)
         case _ if allowed:
             return ready
         case Ask() as ask:
@@ -178,12 +178,12 @@ async def plan_repeated(prepared: PreparedTurn, offer: Offer, call: ToolCall, ap
     """A call that was running when its process died and whose tool says that it may run again: if what let
     it run still does. A person who allowed it did not allow what the tool may have become since."""
     fitted = fit(offer, call)
-    if isinstance(fitted, Answered):
+    if isinstance(fitted, AnsweredCall):
         return fitted
     call, tool = fitted
     verdict = _authorized(tool, call, await _authority(prepared, tool, call, (), None))
     if isinstance(verdict, Refuse):
-        return Answered(call, CallState.INTERRUPTED, verdict.text)
+        return AnsweredCall(call, CallState.INTERRUPTED, verdict.text)
     if isinstance(verdict, Ask) and (approved is None or verdict.because == "redefined"):
         place = prepared.log.turn.calls[call.id].starts
         texts = [reason.text for reason in verdict.reasons if reason.text]
@@ -200,24 +200,24 @@ async def plan_repeated(prepared: PreparedTurn, offer: Offer, call: ToolCall, ap
     )
 
 
-def fit(offer: Offer, call: ToolCall) -> tuple[ToolCall, Tool] | Answered:
+def fit(offer: Offer, call: ToolCall) -> tuple[ToolCall, Tool] | AnsweredCall:
     """The tool that is meant, and the call in that tool's own spelling."""
     found = offer.find(call.tool)
     if found is None:
-        return Answered(call, CallState.FAILED, unknown_tool(call.tool, offer.tools))
+        return AnsweredCall(call, CallState.FAILED, unknown_tool(call.tool, offer.tools))
     if call.raw is not None:
-        return Answered(call, CallState.FAILED, incomplete_arguments(call.raw))
+        return AnsweredCall(call, CallState.FAILED, incomplete_arguments(call.raw))
     name, tool = found
     try:
         arguments, _ = repair_arguments(call.arguments, tool.parameters)
     except ToolFailed as error:
-        return Answered(call, CallState.FAILED, str(error))
+        return AnsweredCall(call, CallState.FAILED, str(error))
     if name != call.tool or arguments is not call.arguments:
         call = replace(call, tool=name, arguments=arguments)
     return call, tool
 
 
-def _fit_now(prepared: PreparedTurn, call: ToolCall, tool: Tool) -> tuple[ToolCall, Tool] | Answered:
+def _fit_now(prepared: PreparedTurn, call: ToolCall, tool: Tool) -> tuple[ToolCall, Tool] | AnsweredCall:
     """The same, for a foreign tool that has changed since it was offered: what it is now is what would run,
     and what a person is asked about."""
     now = prepared.services.toolbox.offer().find(call.tool) if tool.fingerprint is not None else None
@@ -244,15 +244,17 @@ def _meant(offer: Offer, call: ToolCall) -> tuple[str, Tool] | None:
     return offer.find(call.tool) if call.raw is None else None
 
 
-async def _seen_by_plugins(prepared: PreparedTurn, offer: Offer, call: ToolCall) -> PlannedCall | Answered:
+async def _seen_by_plugins(
+    prepared: PreparedTurn, offer: Offer, call: ToolCall
+) -> PlannedCall | AnsweredCall:
     found = offer.find(call.tool)
     assert found is not None
     planned = PlannedCall(call.id, *found, call.arguments, asked_for=call.asked_for)
     await prepared.hooks.see_call(planned, prepared.view)
     if planned.skipped is not None:
-        return Answered(call, CallState.SKIPPED, planned.skipped, limit=planned.skipped)
+        return AnsweredCall(call, CallState.SKIPPED, planned.skipped, limit=planned.skipped)
     if planned.refused is not None:
-        return Answered(call, CallState.REJECTED, planned.refused)
+        return AnsweredCall(call, CallState.REJECTED, planned.refused)
     return planned
 
 
@@ -324,7 +326,7 @@ def _covered(reason: Reason, question: Question) -> bool:
 # ── calls that come again and again ───────────────────────────────────────────────────────────────
 
 
-def _refused_before(prepared: PreparedTurn, call: ToolCall) -> Answered | None:
+def _refused_before(prepared: PreparedTurn, call: ToolCall) -> AnsweredCall | None:
     """P10: what was refused in this turn and comes again unchanged is refused by itself, then closes it;
     unless a person has said something since, which may be that they changed their mind."""
     if all(known.state is not CallState.REJECTED for known in prepared.log.turn.calls.values()):
@@ -334,14 +336,14 @@ def _refused_before(prepared: PreparedTurn, call: ToolCall) -> Answered | None:
     replies = _earlier(prepared, call, lambda other: other.state is CallState.REJECTED, since)
     if replies >= _PATIENCE:
         text = f"{call.tool} was refused {replies} times with these arguments: there are no more calls now."
-        return Answered(call, CallState.SKIPPED, text, limit=sentence("limit.refused"))
+        return AnsweredCall(call, CallState.SKIPPED, text, limit=sentence("limit.refused"))
     if replies:
         text = f"{call.tool} was refused with exactly these arguments in this turn: it is refused again."
-        return Answered(call, CallState.REJECTED, text)
+        return AnsweredCall(call, CallState.REJECTED, text)
     return None
 
 
-def _patiently(prepared: PreparedTurn, answered: Answered) -> Answered:
+def _patiently(prepared: PreparedTurn, answered: AnsweredCall) -> AnsweredCall:
     """C10: what cannot run and comes again unchanged is told once or twice, then closes the turn."""
     call = answered.call
     replies = _earlier(prepared, call, lambda other: other.state is CallState.FAILED and not other.started)

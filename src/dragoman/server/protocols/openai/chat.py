@@ -85,7 +85,7 @@ class FunctionOfCall(Function):
     arguments: str = ""
 
 
-class MadeCall(Lenient):
+class CallOfMessage(Lenient):
     id: str
     type: Literal["function"] = "function"
     function: FunctionOfCall
@@ -95,7 +95,7 @@ class AssistantMessage(Lenient):
     role: Literal["assistant"]
     content: AnyContent | None = None
     refusal: str | None = None
-    tool_calls: Annotated[list[MadeCall] | None, Field(max_length=MANY)] = None
+    tool_calls: Annotated[list[CallOfMessage] | None, Field(max_length=MANY)] = None
     # what is refused
     audio: JsonValue = None
     function_call: JsonValue = None
@@ -199,7 +199,7 @@ class ChatBody(AnswerOptions):
         return found
 
 
-def _brought_call(made: MadeCall) -> BroughtCall:
+def _brought_call(made: CallOfMessage) -> BroughtCall:
     return BroughtCall(made.id, made.function.name, made.function.arguments)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 from dragoman.background import in_thread
 from dragoman.conversation.tree import Tree
@@ -18,32 +19,34 @@ from dragoman.store.store import Store
 from dragoman.tools.workspace import read_inside, steps_of
 from dragoman.turn.api.undo_points import (
     Point,
-    are_taken_back,
     done_in,
     last_to_redo,
     point_in,
     records_after,
+    undone_in,
 )
 from dragoman.turn.steps.subtasks import family_of, root_of, tasks_given
 from dragoman.workspace.blame import BlamedLine, blame
 from dragoman.workspace.diff import FileDiff, diff_of, joined
 from dragoman.workspace.histories import Histories, InFolder, finish_reverts, revert_together
 from dragoman.workspace.history import WorkspaceHistory
+from dragoman.workspace.revert import limited
 from dragoman.workspace.states import ChangeRecord, FileChange, compose
 from dragoman.workspace.workspaces import OWN, Workspaces, copy_folder, remove_copy, take_back
 
 _log = logging.getLogger("dragoman.turn")
+_InFolder: TypeAlias = tuple[WorkspaceHistory, list[ChangeRecord]]
 _BLAMED = 5_000_000  # bytes of a file whose lines are told
 
 
 @dataclass(slots=True, frozen=True)
 class WorkspaceDiff:
-    """What was done to the files. `notes` say what of it could not be recorded; `taken_back`, of a turn, that
-    none of it stands any more."""
+    """What was done to the files. `notes` say what of it could not be recorded; `undone`, of a turn, at which
+    of them it does not stand any more."""
 
     files: list[FileDiff] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    taken_back: bool = False
+    undone: list[str] = field(default_factory=list)
 
     @property
     def text(self) -> str:
@@ -67,7 +70,7 @@ class Reverted:
     turn: str | None = None  # the first that it was about; None where no redo is possible
 
 
-class WayBack:
+class Undo:
     def __init__(self, store: Store, histories: Histories, workspaces: Workspaces) -> None:
         self._store = store
         self._histories = histories
@@ -122,8 +125,8 @@ class WayBack:
                     for one in found.of_turns(turns)
                     if one.turn != turn or calls is None or calls & set(one.calls)
                 ]
-                taken_back = are_taken_back(records, found.of_conversation(*related))
-                return replace(_diff(found, records), taken_back=taken_back)
+                diff, undone = _diff(found, records), undone_in(records, found.of_conversation(*related))
+                return replace(diff, undone=[file.path for file in diff.files if file.path in undone])
 
         return await in_thread(read)
 
@@ -157,8 +160,11 @@ class WayBack:
 
     # ── back ──────────────────────────────────────────────────────────────────────────────────────
 
-    async def revert_turn(self, turn: str, *, files_only: bool = False, force: bool = False) -> Reverted:
-        """To before the message that it answers, or, where it answers it once more, before its answer."""
+    async def revert_turn(
+        self, turn: str, *, files_only: bool = False, paths: Collection[str] = (), force: bool = False
+    ) -> Reverted:
+        """To before the message that it answers, or, where it answers it once more, before its answer. With
+        `paths`, these files alone; the conversation stays where it is."""
         row = await self._store.turn(turn)
         tree = await self._tree(row.conversation)
         question = tree[row.message]
@@ -167,25 +173,27 @@ class WayBack:
         else:
             own = [message for message in tree if message.turn == turn]
             first = [message for message in own if message.parent == row.message] or own[:1]
-        return await self._revert(point_in(tree, row.conversation, turn, first), files_only, force)
+        return await self._revert(point_in(tree, row.conversation, turn, first), files_only, force, paths)
 
     async def revert_message(
-        self, message: str, *, files_only: bool = False, force: bool = False
+        self, message: str, *, files_only: bool = False, paths: Collection[str] = (), force: bool = False
     ) -> Reverted:
         """To before a message: a person's, or a reply."""
         found = await self._store.message(message)
         tree = await self._tree(found.conversation)
         point = point_in(tree, found.conversation, found.turn or "", [found])
-        return await self._revert(point, files_only, force)
+        return await self._revert(point, files_only, force, paths)
 
-    async def revert_call(self, call: str, *, files_only: bool = False, force: bool = False) -> Reverted:
+    async def revert_call(
+        self, call: str, *, files_only: bool = False, paths: Collection[str] = (), force: bool = False
+    ) -> Reverted:
         """To before a call; the conversation, to before the reply that holds it."""
         _, conversation, _ = await self._store.call(call)
         tree = await self._tree(conversation)
         for message in tree:
             if any(one.id == call for one in message.all_calls):
                 point = point_in(tree, conversation, message.turn or "", [message], first_call=call)
-                return await self._revert(point, files_only, force)
+                return await self._revert(point, files_only, force, paths)
         raise NotFound("call", call)
 
     async def revert_answers(self, message: str) -> Reverted:
@@ -304,7 +312,7 @@ class WayBack:
         """Of the runtime's own folder, or, where it has none, of the first that has a name."""
         for history in self._opened():
             return history
-        raise BadRequest(sentence("way_back.off"))
+        raise BadRequest(sentence("undo.off"))
 
     def _opened(self, *more: Path) -> list[WorkspaceHistory]:
         """Of the folders that are worked in here, and of these."""
@@ -319,7 +327,10 @@ class WayBack:
         first = self._histories.at(own) if own is not None else None
         return [*([first] if first is not None else []), *self._opened()]
 
-    async def _revert(self, point: Point, files_only: bool, force: bool) -> Reverted:
+    async def _revert(
+        self, point: Point, files_only: bool, force: bool, paths: Collection[str] = ()
+    ) -> Reverted:
+        files_only = files_only or bool(paths)
         for row in await self._store.turns(point.conversation):
             if row.live and (row.id in {point.turn, *point.turns} or row.message in point.after):
                 raise TurnBusy(row.id)
@@ -345,6 +356,8 @@ class WayBack:
             finish_reverts(self._histories)
             found = self._with_records(histories, point)
             parts = [(one, records_after(point, one.of_conversation(*related))) for one in found]
+            if paths:
+                parts = _about(paths, parts)
             return revert_together(
                 self._histories,
                 parts,
@@ -352,6 +365,7 @@ class WayBack:
                 turn=point.turn,
                 force=force,
                 leaf=leaf,
+                in_part=bool(paths),
             )
 
         done = await self._moved(await in_thread(revert), info.leaf)
@@ -371,7 +385,7 @@ class WayBack:
         for turn in () if found else point.turns:
             with self._histories.telling_of([turn]) as other:
                 if other is not None:
-                    raise BadRequest(sentence("way_back.elsewhere", turn=turn, folder=other.root))
+                    raise BadRequest(sentence("undo.elsewhere", turn=turn, folder=other.root))
         return found or histories[:1]
 
     async def _moved(self, made: Sequence[InFolder], leaf: str | None) -> Reverted:
@@ -402,6 +416,15 @@ class WayBack:
     async def _tree(self, conversation: str) -> Tree:
         messages, _ = await self._store.messages(conversation)
         return Tree(messages)
+
+
+def _about(paths: Collection[str], parts: Sequence[_InFolder]) -> list[_InFolder]:
+    """What was done to these files alone. BadRequest where nothing was done to one of them."""
+    known = {change.path for _, records in parts for record in records for change in record.changes}
+    if missing := sorted({*paths} - known):
+        raise BadRequest(sentence("undo.unknown_path", path=missing[0]))
+    limits = [(history, limited(records, paths, history.contents)) for history, records in parts]
+    return [(history, records) for history, records in limits if records]
 
 
 def _diff(history: WorkspaceHistory, records: Sequence[ChangeRecord]) -> WorkspaceDiff:
