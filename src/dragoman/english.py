@@ -673,8 +673,8 @@ ENGLISH: dict[str, str] = {
     "tags.kind": "tags are a list of texts, not {tags!r}",
     "tags.too_long": "a tag is a word or a few, of at most {most} characters",
     "tags.too_many": "a conversation has at most {most} tags",
-    "team.unknown": "agents, prompts, skills or MCP servers are given to unknown teams: {teams}. Add "
-    "[teams.NAME] to the settings.",
+    "team.unknown": "Unknown teams: {teams}. Add [teams.NAME] to the settings, or correct `teams` of an "
+    "agent, prompt, skill or MCP server.",
     "title.failed": "no title from the model: {error}",
     "together": "{all}",
     "token.insecure": "{name} names an address for tokens that is not https://",

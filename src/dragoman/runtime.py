@@ -50,8 +50,9 @@ from dragoman.tools.cage.policy import CAGE_OFF, PERMISSIONS, CageSettings
 from dragoman.tools.deferred import DEFAULT_BUDGET, FIND_PERMISSION, budget_of
 from dragoman.tools.permissions import concerns, is_known_later, parse_rule
 from dragoman.tools.program import PERMISSION as PROGRAMS
+from dragoman.tools.skills import Skills
 from dragoman.tools.tool import Tool
-from dragoman.tools.toolbox import Group, Source, Toolbox
+from dragoman.tools.toolbox import Group, Source, TeamSource, Toolbox
 from dragoman.turn.agent import Agent
 from dragoman.turn.api.commands import Commands
 from dragoman.turn.api.conversation_handle import (
@@ -228,7 +229,8 @@ class Runtime:
             clock=clock,
             today=today_by(clock),
         )
-        self._check_teams(self.services.teams_given())
+        servers = [one for one in sources if isinstance(one, TeamSource) and not isinstance(one, Skills)]
+        self._check_teams([*known.values(), *self.services.prompts.values(), *servers])
         self._is_open = False
         self.background = Background()
         self.bus = EventBus(self.store, self.background)
@@ -262,6 +264,8 @@ class Runtime:
             _log.warning("no tool has the permission of the rule %r: it denies nothing", str(rule))
         for missing in missing_tools(self.services.agents.values(), self.services.toolbox):
             _log.warning("%s", missing)
+        if unknown := self._teams_of_skills() - self.teams.keys():
+            _log.warning("%s", sentence("team.unknown", teams=", ".join(sorted(unknown))))
         await self.store.open()
         self.services.toolbox.open()
         try:
@@ -317,15 +321,20 @@ class Runtime:
         idle = [rule for rule in denials if not any(concerns(rule, permission) for permission in known)]
         return [rule for rule in idle if not is_known_later(rule.permission)]
 
-    def _check_teams(self, given: set[str]) -> None:
+    def _check_teams(self, given: Iterable[Agent | SharedPrompt | TeamSource]) -> None:
         """A misspelled one would hide from everybody what was given to it."""
-        if unknown := given - self.teams.keys():
+        if unknown := {team for one in given for team in one.teams} - self.teams.keys():
             raise ConfigError(sentence("team.unknown", teams=", ".join(sorted(unknown))))
+
+    def _teams_of_skills(self) -> set[str]:
+        """Skills come from anywhere. One that is for an unknown team is for nobody but the admin."""
+        sources = self.services.toolbox.sources
+        return {team for one in sources if isinstance(one, Skills) for team in one.teams}
 
     def use_agents(self, agents: Iterable[Agent]) -> None:
         """These instead of those that are there. Turns that run keep theirs."""
         fresh, toolbox = agents_by_name(agents), self.services.toolbox
-        self._check_teams({team for agent in fresh.values() for team in agent.teams})
+        self._check_teams(fresh.values())
         self._agents_group = exchange_agents(self._agents_group, toolbox, self._tasks, fresh)
 
     # ── conversations ─────────────────────────────────────────────────────────────────────────────

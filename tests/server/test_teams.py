@@ -35,21 +35,25 @@ AGENTS = [
 HIDDEN = ("insider", "refund", "crm", "price-list")  # an agent, a prompt, a server and a skill of the team
 
 
+def skills_in(folder: Path) -> Skills:
+    for name, front in (("manners", ""), ("price-list", "teams: [support]\n")):
+        file = folder / "skills" / name / "SKILL.md"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(SKILL.format(name=name, more=front))
+    return Skills([folder / "skills"])
+
+
 @asynccontextmanager
 async def office(
     folder: Path, script: Sequence[Line] = (), **more: Any
 ) -> AsyncIterator[tuple[Site, Site, Site]]:
     """→ the admin, ada of the team, and bob."""
-    for name, front in (("manners", ""), ("price-list", "teams: [support]\n")):
-        file = folder / "skills" / name / "SKILL.md"
-        file.parent.mkdir(parents=True)
-        file.write_text(SKILL.format(name=name, more=front))
     options: dict[str, Any] = {
         "agents": AGENTS,
         "teams": {"support": Team(members=frozenset({"ada"}))},
         "prompts": {"hello": SharedPrompt("Say hello."), "refund": SharedPrompt("Refund it.", TEAM)},
         "tools": [
-            Skills([folder / "skills"]),
+            skills_in(folder),
             McpSource("crm", replace(raw(), teams=TEAM), patience=PATIENCE),
         ],
     }
@@ -179,5 +183,14 @@ async def test_teams_of_a_provider_count(tmp_path: Path) -> None:
 
 def test_teams_that_are_unknown_are_an_error() -> None:
     """V2: a misspelled team would hide it from everybody."""
-    with pytest.raises(ConfigError, match="unknown teams: suport"):
+    with pytest.raises(ConfigError, match="Unknown teams: suport"):
         Runtime("memory", model=ScriptedModel([]), agents=[Agent(name="a", teams=("suport",))])
+
+
+async def test_a_skill_for_a_team_that_is_nowhere_hinders_nobody(tmp_path: Path, caplog: Any) -> None:
+    """V2: it may come with a folder from elsewhere; only the admin sees it."""
+    nothing: dict[str, Any] = {"teams": {}, "agents": [], "prompts": {}}
+    async with office(tmp_path, tools=[skills_in(tmp_path)], **nothing) as (admin, _, bob):
+        seen = [json.dumps(await person.get("/api/tools")) for person in (admin, bob)]
+    assert ["price-list" in one for one in seen] == [True, False]
+    assert "Unknown teams: support" in caplog.text
