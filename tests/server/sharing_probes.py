@@ -142,7 +142,9 @@ class WatchedWorld(World):
     async def probe(self, user: str, talk: Talk) -> None:
         """Some route of all that name something of a conversation."""
         right, names = talk.right(user), self.names(talk)
-        for route in self.random.sample(ROUTES + CHATS, 3):
+        beyond = [route for route in RIGHTS if Right.NONE < right < RIGHTS[route]]
+        pool = beyond if beyond and self.random.random() < 0.5 else ROUTES + CHATS
+        for route in self.random.sample(pool, min(3, len(pool))):
             body = BODIES.get(route)
             if right and "0" * 16 in "".join(map(str, filled(route, body, names))):
                 continue  # there is none in it yet
@@ -229,7 +231,7 @@ class WatchedWorld(World):
         acts = [self.begin, self.say, self.say, self.say, self.share, self.share, self.invite, self.accept]
         acts += [self.remove, self.race, self.transfer, self.fork, self.carry, self.link, self.revoke]
         acts += [self.answer, self.answer, self.change, self.change, self.keep, self.by_protocol, self.wait]
-        acts += [self.replay, self.delete, self.listen, self.listen, self.remove_person]
+        acts += [self.replay, self.replay, self.delete, self.listen, self.listen, self.remove_person]
         for act in (self.begin, self.begin, self.share, self.share, self.invite, self.link):
             await act()
         for _ in range(steps):
