@@ -24,6 +24,7 @@ from dragoman.config.tables import (
     FormatterTable,
     OidcTable,
     PluginTable,
+    PromptTable,
     RetentionTable,
     ServerTable,
     ShellTable,
@@ -61,6 +62,7 @@ def sections() -> tuple[Section, ...]:
         Section("At the top of the file", ConfigTable, {**runtime, **_DEFAULTS["top"]}, _TOP),
         Section("`[limits]`", AllLimitsTable, runtime, {}),
         Section("`[teams.NAME]`", TeamTable, {}, {}),
+        Section("`[prompts.NAME]`", PromptTable, {}, {}),
         Section("`[agents.NAME]`", AgentTable, {}, {}),
         Section("`[plugins.NAME]`", PluginTable, {}, {"enabled": "true"}),
         Section("`[server]`", ServerTable, _DEFAULTS["server"], {}),
@@ -242,6 +244,7 @@ def _shown(default: object) -> str:
 
 _TOP = {
     "limits": "limits of one turn, and of one user per day",
+    "prompts": "texts that users send again and again",
     "teams": "users who share daily limits: [teams](../guide/sign-in.md#limit-what-a-team-uses)",
     "agents": "named sets of prompt, model, tools, permissions and limits",
     "plugins": "plugins with their parameters",

@@ -677,6 +677,7 @@ ENGLISH: dict[str, str] = {
     "skill.no_folder": "This server does not look for skills in {folder}.",
     "skill.not_written": "Dragoman cannot write skill {name!r}: {error}",
     "skill.taken": "A skill named {name!r} exists. Change that one, or choose another name.",
+    "skill.teams": "The teams of a skill must be a list of names.",
     "skill.too_big": "The skill is too large: it has more than {kilobytes} kB.",
     "skill.windows_name": "Windows reserves the name {name!r}. Choose another name.",
     "sound.missing": "No recording to transcribe. Attach one.",
@@ -695,6 +696,8 @@ ENGLISH: dict[str, str] = {
     "tags.kind": "Tags must be a list of strings, not {tags!r}.",
     "tags.too_long": "A tag has at most {most} characters.",
     "tags.too_many": "A conversation has at most {most} tags.",
+    "team.unknown": "Unknown teams: {teams}. Add [teams.NAME] to the settings, or correct `teams` of an "
+    "agent, prompt, skill or MCP server.",
     "title.failed": "no title from the model: {error}",
     "together": "{all}",
     "token.insecure": "{name} names an address for tokens that is not https://",

@@ -50,8 +50,9 @@ from dragoman.tools.cage.policy import CAGE_OFF, PERMISSIONS, CageSettings
 from dragoman.tools.deferred import DEFAULT_BUDGET, FIND_PERMISSION, budget_of
 from dragoman.tools.permissions import concerns, is_known_later, parse_rule
 from dragoman.tools.program import PERMISSION as PROGRAMS
+from dragoman.tools.skills import Skills
 from dragoman.tools.tool import Tool
-from dragoman.tools.toolbox import Group, Source, Toolbox
+from dragoman.tools.toolbox import Group, Source, TeamSource, Toolbox
 from dragoman.turn.agent import Agent
 from dragoman.turn.api.commands import Commands
 from dragoman.turn.api.conversation_handle import (
@@ -70,7 +71,7 @@ from dragoman.turn.live.event_bus import EventBus
 from dragoman.turn.output import OutputType, output_of
 from dragoman.turn.plugin import Plugin, check
 from dragoman.turn.send import SendOptions
-from dragoman.turn.services import LaterDenials, MakeDeps, Services, no_later_denials
+from dragoman.turn.services import LaterDenials, MakeDeps, Services, SharedPrompt, no_later_denials
 from dragoman.turn.settings import ConversationOptions, as_json, changed
 from dragoman.turn.steps.request_layers import today_by
 from dragoman.workspace.states import SnapshotLimits
@@ -130,6 +131,7 @@ class Runtime:
         max_daily_tokens: int | None = None,
         max_daily_cost: float | None = None,
         teams: Mapping[str, Team] | None = None,
+        prompts: Mapping[str, SharedPrompt] | None = None,
         continuations: int | None = None,
         concurrency: int = 16,
         tool_budget: int | str | None = None,
@@ -200,6 +202,8 @@ class Runtime:
             toolbox=Toolbox(groups, sources),
             agents=known,
             agents_now=known,
+            prompts=table("prompts", prompts),
+            teams={name: team.members for name, team in self.teams.items()},
             plugins=[*built_in, *own_plugins],
             rules=[
                 *(Rule(one, "*", "allow", sentence("rule.built_in")) for one in _HARMLESS),
@@ -225,6 +229,8 @@ class Runtime:
             clock=clock,
             today=today_by(clock),
         )
+        servers = [one for one in sources if isinstance(one, TeamSource) and not isinstance(one, Skills)]
+        self._check_teams([*known.values(), *self.services.prompts.values(), *servers])
         self._is_open = False
         self.background = Background()
         self.bus = EventBus(self.store, self.background)
@@ -258,6 +264,8 @@ class Runtime:
             _log.warning("no tool has the permission of the rule %r: it denies nothing", str(rule))
         for missing in missing_tools(self.services.agents.values(), self.services.toolbox):
             _log.warning("%s", missing)
+        if unknown := self._teams_of_skills() - self.teams.keys():
+            _log.warning("%s", sentence("team.unknown", teams=", ".join(sorted(unknown))))
         await self.store.open()
         self.services.toolbox.open()
         try:
@@ -313,9 +321,20 @@ class Runtime:
         idle = [rule for rule in denials if not any(concerns(rule, permission) for permission in known)]
         return [rule for rule in idle if not is_known_later(rule.permission)]
 
+    def _check_teams(self, given: Iterable[Agent | SharedPrompt | TeamSource]) -> None:
+        """A misspelled one would hide from everybody what was given to it."""
+        if unknown := {team for one in given for team in one.teams} - self.teams.keys():
+            raise ConfigError(sentence("team.unknown", teams=", ".join(sorted(unknown))))
+
+    def _teams_of_skills(self) -> set[str]:
+        """Skills come from anywhere. One that is for an unknown team is for nobody but the admin."""
+        sources = self.services.toolbox.sources
+        return {team for one in sources if isinstance(one, Skills) for team in one.teams}
+
     def use_agents(self, agents: Iterable[Agent]) -> None:
         """Replace all agents. Running turns keep theirs."""
         fresh, toolbox = agents_by_name(agents), self.services.toolbox
+        self._check_teams(fresh.values())
         self._agents_group = exchange_agents(self._agents_group, toolbox, self._tasks, fresh)
 
     # ── conversations ─────────────────────────────────────────────────────────────────────────────

@@ -315,7 +315,9 @@ async def test_usage_prompts_and_models_are_told(tmp_path: Path) -> None:
         assert [line["messages"] for line in spent["models"]] == [1]
         put = await site.ask("PUT", "/api/prompts/review", {"text": "Review this: "})
         assert put.status == 200
-        assert (await site.get("/api/prompts"))["items"] == [{"name": "review", "text": "Review this: "}]
+        assert (await site.get("/api/prompts"))["items"] == [
+            {"name": "review", "text": "Review this: ", "shared": False}
+        ]
         assert (await site.ask("DELETE", "/api/prompts/review")).status == 204
         assert (await site.get("/api/models"))["default"] == "scripted/model"
         assert (await site.get("/api/me"))["user"] == "local"

@@ -8,7 +8,7 @@ let end = (): void => {};
 
 /** Somebody who has typed this, where there are three prompts. */
 async function typing(begun: string): Promise<{ choice: PromptChoice; types: (text: string) => void; text: () => string }> {
-  catalog.prompts = ["alpha", "beta", "gamma"].map((name) => ({ name, text: `${name} words` }));
+  catalog.prompts = ["alpha", "beta", "gamma"].map((name) => ({ name, text: `${name} words`, shared: false }));
   let text = $state(begun);
   let choice: PromptChoice | undefined;
   end = $effect.root(() => {

@@ -44,6 +44,7 @@ from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Group, Source
 from dragoman.turn.agent import Agent, Limits
 from dragoman.turn.drivers.jobs import TurnLimits
+from dragoman.turn.services import SharedPrompt
 from dragoman.wire.wire import Model
 from dragoman.workspace.states import SnapshotLimits
 
@@ -260,6 +261,10 @@ def _runtime_options(values: Mapping[str, Any]) -> dict[str, Any]:
     passed = {name: values[name] for name in _PASSED_ON if name in values}
     passed.update(values.get("limits", {}))
     passed["teams"] = teams_of(values)
+    passed["prompts"] = {
+        name: SharedPrompt(table["text"], tuple(table.get("teams", ())))
+        for name, table in values.get("prompts", {}).items()
+    }
     if (untouched := values.get("retention", {}).get("conversations")) is not None:
         passed["retention"] = parse_duration(untouched)
     if (kept := values.get("retention", {}).get("audit")) is not None:
@@ -412,6 +417,7 @@ def agent_of(settings: Settings, name: str, table: AgentTable) -> Agent:
         limits=replace(Limits(), **table.get("limits", {})),
         tool_budget=budget_of(table["tool_budget"]) if "tool_budget" in table else None,
         handoffs=tuple(table.get("handoffs", ())),
+        teams=tuple(table.get("teams", ())),
     )
 
 

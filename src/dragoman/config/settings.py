@@ -104,7 +104,7 @@ __all__ = [
 _CONFIG: TypeAdapter[ConfigTable] = TypeAdapter(ConfigTable)
 _MERGED = (
     *("limits", "agents", "plugins", "mcp", "server", "retention", "snapshots", "workspaces", "formatters"),
-    "teams",
+    *("teams", "prompts"),
     *("providers", "families", "options", "private"),
 )
 _PATHS = ("store", "workspace", "mcp_file")  # in the environment they start where we are, as flags do

@@ -104,6 +104,9 @@ Origin: TypeAlias = Annotated[str, AfterValidator(_origin)]
 Below: TypeAlias = Annotated[str, AfterValidator(_below)]
 
 
+Teams: TypeAlias = Annotated[list[str], Field(description="teams that can use it; default everybody")]
+
+
 @with_config(extra="forbid", strict=True)
 class LimitsTable(TypedDict, total=False):
     """Limits of one turn."""
@@ -155,6 +158,15 @@ class AgentTable(TypedDict, total=False):
     limits: Annotated[LimitsTable, Field(description="limits of its turns")]
     tool_budget: Annotated[int | str, Field(description="as tool_budget above, for its requests")]
     handoffs: Annotated[list[str], Field(description="agents it can hand a conversation over to")]
+    teams: Teams
+
+
+@with_config(extra="forbid", strict=True)
+class PromptTable(TypedDict, total=False):
+    """A text that users send again and again. They see it next to their own prompts."""
+
+    text: Required[Annotated[str, Field(min_length=1, max_length=100_000, description="the text")]]
+    teams: Teams
 
 
 @with_config(extra="allow", strict=True)
@@ -399,6 +411,7 @@ class ConfigTable(TypedDict, total=False):
     mcp_file: Annotated[str, Field(description="JSON file with mcpServers, as other programs write it")]
     limits: AllLimitsTable
     agents: dict[str, AgentTable]
+    prompts: dict[str, PromptTable]
     teams: dict[str, TeamTable]
     plugins: dict[str, PluginTable]
     mcp: dict[str, McpServer]

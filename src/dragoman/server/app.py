@@ -43,7 +43,6 @@ from dragoman.server.routes import (
 from dragoman.server.setup import agents, downloads, mcp_servers, providers, skills
 from dragoman.server.setup.own_settings import OwnSettings
 from dragoman.server.shapes import CurrentModel, Problem
-from dragoman.server.shared_views import SharedViews
 from dragoman.trace_context import HEADER, parse_header, within
 
 UPLOAD_LIMIT = 25_000_000
@@ -136,9 +135,9 @@ def api(
         needs_password=needs_password,
         own_settings=own_settings,
         guesses=Guesses(),
-        views=SharedViews(),
         knows=knows or everybody_is_known,
     )
+    app.state.shared_views = shared.SharedViews()
     problems.install(app)
     if runtime.telemetry is not None and runtime.telemetry.spans is not None:
         app.add_middleware(IncomingTrace)

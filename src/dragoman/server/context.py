@@ -27,10 +27,10 @@ from dragoman.server.protocols.turn_readers import TurnReaders
 from dragoman.server.publisher import Publisher
 from dragoman.server.setup.own_settings import OwnSettings
 from dragoman.server.shapes import Begun, CurrentModel
-from dragoman.server.shared_views import SharedViews
 from dragoman.store.store import Queued, SendKey, TurnRow
 from dragoman.store.transfer import may_see
 from dragoman.turn.send import send_key
+from dragoman.turn.services import Services
 
 # By its name: with a model, FastAPI would build a validator of it for every route.
 _PROBLEM = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
@@ -84,7 +84,6 @@ class Context:
     needs_password: bool = False
     own_settings: OwnSettings | None = None  # what the page may change
     guesses: Guesses  # at invitations and links
-    views: SharedViews  # what links show
     knows: Knows  # whether there is a user of this name
 
     async def audit(self, action: str, object: str = "", **details: JsonValue) -> None:
@@ -97,6 +96,10 @@ class Context:
         kept: dict[str, JsonValue] = {} if given.scope == "once" else {"scope": given.scope}
         where = {"conversation": asked.conversation, "call": asked.call}
         await self.audit("answer.given", asked.id, verdict=given.verdict, **kept, **where)
+
+    async def services(self) -> Services:
+        """As this user may use them."""
+        return await self.runtime.services.seen_by(self.person)
 
     async def current_model(self) -> CurrentModel | None:
         """The model that answers where none is named. A server that started without one finds here what was
@@ -168,6 +171,12 @@ class Context:
             raise
         await self._check(conversation, right, "call", id)
         return found
+
+    async def may_see_question(self, id: str) -> bool:
+        try:
+            return await self.may_read(await self.runtime.store.conversation_of_question(id))
+        except NotFound:
+            return False
 
     async def question(self, id: str, right: Right) -> Question:
         conversation = await self.runtime.store.conversation_of_question(id)

@@ -474,6 +474,7 @@ class Link:
 class NamedPrompt:
     name: str
     text: str
+    shared: bool = False  # it stands in the settings, where the admin changes it
 
 
 @dataclass(slots=True)

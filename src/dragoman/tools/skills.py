@@ -7,7 +7,7 @@ import hashlib
 import re
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -17,7 +17,7 @@ from pydantic import Field
 from dragoman.errors import ToolFailed
 from dragoman.sentences import sentence
 from dragoman.tools.tool import Tool, tool
-from dragoman.tools.toolbox import Group
+from dragoman.tools.toolbox import Group, open_to
 from dragoman.tools.workspace import inside
 
 # Loads YAML that others wrote: of bounded size and depth, and without aliases, which have no bounds.
@@ -88,6 +88,7 @@ class Skill:
     text: str
     folder: Path
     version: str = ""  # another for every other file
+    teams: tuple[str, ...] = ()  # that it is for; none: for everybody
 
     @property
     def line(self) -> str:
@@ -145,11 +146,39 @@ class Skills:
             else:
                 skills.setdefault(skill.name, skill)
         self.skills, self.warnings = skills, warnings
-        self._group = (
-            Group(self.name, (_load_skill(skills, self._accepts),), _rules(skills))
-            if skills
-            else Group(self.name, ())
-        )
+        self._group = _group_of(skills, self._accepts)
+
+    @property
+    def teams(self) -> Collection[str]:
+        return {team for skill in self.skills.values() for team in skill.teams}
+
+    def seen_by(self, teams: Collection[str]) -> Skills:
+        return TeamSkills(self, teams) if self.teams else self
+
+
+class TeamSkills(Skills):
+    """What members of these teams see of them."""
+
+    def __init__(self, whole: Skills, teams: Collection[str]) -> None:
+        self.folders, self.warnings = whole.folders, []
+        self._accepts = whole._accepts
+        self._whole, self._for, self._of = whole, teams, Group(self.name, ())
+        self._take()
+
+    async def ready(self) -> None:
+        await self._whole.ready()
+        self._take()
+
+    def _take(self) -> None:
+        if self._of is not self._whole.group():
+            self._of, all = self._whole.group(), self._whole.skills
+            self.skills = {name: one for name, one in all.items() if open_to(one.teams, self._for)}
+            self._group = _group_of(self.skills, self._accepts)
+
+
+def _group_of(skills: dict[str, Skill], accepts: Callable[[Path, bytes], bool] | None) -> Group:
+    name = Skills.name
+    return Group(name, (_load_skill(skills, accepts),), _rules(skills)) if skills else Group(name, ())
 
 
 def parse_skill(data: bytes, named: str, folder: Path = Path()) -> Skill:
@@ -165,6 +194,9 @@ def parse_skill(data: bytes, named: str, folder: Path = Path()) -> Skill:
     description = front.get("description")
     if not isinstance(description, str) or not description.strip():
         raise ValueError(sentence("skill.no_description"))
+    teams = front.get("teams", [])
+    if not isinstance(teams, list) or not all(isinstance(team, str) for team in teams):
+        raise ValueError(sentence("skill.teams"))
     return Skill(
         name.strip(),
         " ".join(description.split()),
@@ -173,6 +205,7 @@ def parse_skill(data: bytes, named: str, folder: Path = Path()) -> Skill:
         body.strip(),
         folder,
         hashlib.sha256(data).hexdigest(),
+        tuple(teams),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from itertools import count
@@ -30,6 +30,7 @@ class Group:
     helps: bool = False  # of no use where no other group is on
     named: bool = False  # on only where a switch or an agent names it
     close: Callable[[], Awaitable[None]] | None = None  # ends what its tools keep open
+    seen_by: Callable[[Collection[str]], Group] | None = None  # what members of these teams see of it
 
     def __post_init__(self) -> None:
         if twice := _twice(tool.name for tool in self.tools):
@@ -67,6 +68,22 @@ class Reopening(Protocol):
         """The runtime that closed it is opened again."""
 
 
+@runtime_checkable
+class TeamSource(Protocol):
+    """A source that can be given to teams, whole or in part. `teams` are those it was given to."""
+
+    @property
+    def teams(self) -> Collection[str]: ...
+
+    def seen_by(self, teams: Collection[str]) -> Source | None:
+        """What members of these teams see of it."""
+
+
+def open_to(given: Collection[str], teams: Collection[str]) -> bool:
+    """Whether a member of `teams` sees what was given to some. What was given to none is for everybody."""
+    return not given or not set(given).isdisjoint(teams)
+
+
 class Toolbox:
     """All tools there are. Groups given first keep their names; the order never changes by itself."""
 
@@ -102,6 +119,17 @@ class Toolbox:
         for name, on in switches.items() if isinstance(switches, Mapping) else ():
             if isinstance(on, bool):
                 self.check_name(name)
+
+    @property
+    def teams(self) -> set[str]:
+        """That something of it was given to."""
+        return {team for one in self.sources if isinstance(one, TeamSource) for team in one.teams}
+
+    def seen_by(self, teams: Collection[str]) -> Toolbox:
+        """What members of these teams see of it now."""
+        groups = (group if group.seen_by is None else group.seen_by(teams) for group in self._groups)
+        seen = (one.seen_by(teams) if isinstance(one, TeamSource) else one for one in self.sources)
+        return Toolbox((group for group in groups if group.tools), (one for one in seen if one is not None))
 
     def add(self, source: Source) -> None:
         """From the next request on. ConfigError where there is a group of its name."""

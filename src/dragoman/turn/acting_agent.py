@@ -157,12 +157,17 @@ def _handed_on(before: Mapping[str, JsonValue], agents: Sequence[Agent]) -> dict
     return changed(before, {"agent": last.name if goes_on else chosen})
 
 
+def handoffs_here(services: Services, agent: Agent) -> list[str]:
+    """Those that it may hand over to, but for agents of teams that the sender is not in."""
+    return [name for name in agent.handoffs if name in services.agents or name not in services.agents_now]
+
+
 def handoff_tool(
     services: Services, agent: Agent, calls: Callable[[], Iterable[ToolCall]] = tuple[ToolCall]
 ) -> Tool:
     """The tool of an agent that may hand over, for those it may hand over to. `calls` are those of the reply
     that it is called in."""
-    others = {name: services.agent(name) for name in agent.handoffs}
+    others = {name: services.agent(name) for name in handoffs_here(services, agent)}
     names: list[JsonValue] = list(others)
 
     @tool(

@@ -57,7 +57,7 @@ class Agent:
 
     Its rules come after those of the runtime, so they win. `allow`, `ask` and `deny` are rules as a runtime
     takes them, such as "shell:git *"; they become part of `rules`. `handoffs` are the agents it may hand a
-    conversation over to.
+    conversation over to. Users see and use it who are in one of its `teams`; without teams, everybody does.
     """
 
     name: str = ""
@@ -74,9 +74,14 @@ class Agent:
     limits: Limits = NO_LIMITS
     tool_budget: ToolBudget | None = None
     handoffs: tuple[str, ...] = ()
+    teams: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        listed: dict[str, object] = {"tools": self.tools or (), "handoffs": self.handoffs}
+        listed: dict[str, object] = {
+            "tools": self.tools or (),
+            "handoffs": self.handoffs,
+            "teams": self.teams,
+        }
         for name, given in listed.items():
             if not isinstance(given, tuple | list) or not all(isinstance(one, str) for one in given):
                 raise ConfigError(f"agent {self.name}: {name} are names in a tuple, not {given!r}")

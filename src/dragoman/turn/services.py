@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from pydantic import JsonValue
 
+from dragoman.conversation.tree import LOCAL
 from dragoman.errors import ConfigError, NotFound
 from dragoman.messages.questions import MODES, Mode, Rule
 from dragoman.sentences import sentence
@@ -15,7 +16,7 @@ from dragoman.store.store import Store
 from dragoman.tools.authorize import ReviewPolicy, wrong_with
 from dragoman.tools.cage.policy import CAGE_OFF, CageSettings
 from dragoman.tools.deferred import DEFAULT_BUDGET, ToolBudget
-from dragoman.tools.toolbox import Toolbox
+from dragoman.tools.toolbox import Toolbox, open_to
 from dragoman.turn.agent import NOBODY_IN_PARTICULAR, Agent
 from dragoman.turn.facts import TurnOptions
 from dragoman.turn.plugin import Plugin
@@ -34,6 +35,14 @@ def no_later_denials(agents: Sequence[str]) -> Sequence[Rule]:
     return ()
 
 
+@dataclass(slots=True, frozen=True)
+class SharedPrompt:
+    """A text of the settings that users use again and again; of all of them, or of these teams."""
+
+    text: str
+    teams: tuple[str, ...] = ()
+
+
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Services:
     """Never changed by a turn."""
@@ -45,6 +54,8 @@ class Services:
     plugins: Sequence[Plugin] = ()
     agents: Mapping[str, Agent] = field(default_factory=dict)  # of a turn: as they were when it began (T14)
     agents_now: Mapping[str, Agent] = field(default_factory=dict)
+    prompts: Mapping[str, SharedPrompt] = field(default_factory=dict)
+    teams: Mapping[str, Collection[str]] = field(default_factory=dict)  # their members, by the settings
     rules: Sequence[Rule] = ()
     later_denials: LaterDenials = no_later_denials
     bounds: Sequence[Rule] = ()  # come last: no agent gets around them
@@ -79,6 +90,26 @@ class Services:
         if name not in self.agents:
             raise NotFound("agent", name, sentence("hint.there_are", names=", ".join(self.agents) or "none"))
         return self.agents[name]
+
+    async def seen_by(self, user: str) -> Services:
+        """What this user sees and can use: what was given to no team, or to one of the user's. The only place
+        where this is decided (V2). The admin sees everything."""
+        given = self.teams_given()
+        if user == LOCAL or not given:
+            return self
+        teams = {name for name in given if user in self.teams.get(name, ())}
+        teams |= {name for name in given - teams if user in await self.store.members_of(name)}
+        return replace(
+            self,
+            agents={name: one for name, one in self.agents.items() if open_to(one.teams, teams)},
+            prompts={name: one for name, one in self.prompts.items() if open_to(one.teams, teams)},
+            toolbox=self.toolbox.seen_by(teams),
+        )
+
+    def teams_given(self) -> set[str]:
+        """That something here is for."""
+        agents, prompts = self.agents.values(), self.prompts.values()
+        return self.toolbox.teams.union(*(one.teams for one in agents), *(one.teams for one in prompts))
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:

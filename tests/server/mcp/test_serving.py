@@ -341,6 +341,32 @@ async def test_agents_are_tools_that_are_asked_about(tmp_path: Path) -> None:
     assert model.messages()[-1]["content"] == "Look around."
 
 
+async def test_what_is_for_a_team_is_offered_to_its_members_alone(tmp_path: Path) -> None:
+    """V2: agents as tools, and skills as prompts."""
+    skill = tmp_path / "skills" / "prices" / "SKILL.md"
+    lines = ["[teams.support]", 'members = ["ada"]', "[agents.insider]", 'teams = ["support"]']
+    settings(tmp_path, *lines, "[agents.helper]", 'prompt = "Help."')
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\ndescription: What it costs.\nteams: [support]\n---\n\nMuch.\n")
+    keys = {}
+    for name in ("ada", "eve"):
+        added = await program("people", "add", name, folder=tmp_path)
+        keys[name] = re.findall(r"\S{20,}", added.out)[-1]
+    seen = {}
+    async with http_server(tmp_path) as (url, _):
+        for name, key in keys.items():
+            async with over_http(url, key) as client:
+                tools = {tool.name for tool in (await client.list_tools()).tools}
+                prompts = {prompt.name for prompt in (await client.list_prompts()).prompts}
+                seen[name] = sorted({"ask_insider", "ask_helper", "prices"} & (tools | prompts))
+                if name == "eve":
+                    with pytest.raises(MCPError, match="unknown tool 'ask_insider'"):
+                        await client.call_tool("ask_insider", {"request": "How much?"})
+                    with pytest.raises(MCPError, match="unknown prompt 'prices'"):
+                        await client.get_prompt("prices")
+    assert seen == {"ada": ["ask_helper", "ask_insider", "prices"], "eve": ["ask_helper"]}
+
+
 async def test_agents_that_a_rule_denies_are_not_there(tmp_path: Path) -> None:
     """P2: one of them, and all where no task may be given; nor is what writes files, where nothing may."""
     settings(tmp_path, "[agents.helper]", 'prompt = "Help."', "[agents.idler]", 'prompt = "Wait."')

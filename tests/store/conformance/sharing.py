@@ -174,7 +174,9 @@ class SharingConformance(Suite):
             with refused(NotFound, "bob"):
                 await store.transfer("conv_1", "bob", 5.0)
             await store.set_member("conv_1", BOB)
+            await store.add_share(INVITED)
             await store.transfer("conv_1", "bob", 5.0)
+            assert await store.share(INVITED.hash, 1.0) is None  # the old owner has given away nothing more
             for id in ("conv_1", "conv_2"):
                 assert await store.right_of(id, "bob") is Right.OWN
                 assert await store.right_of(id, "ada") is Right.TAKE_PART

@@ -43,6 +43,8 @@ export interface components {
              *     ]
              */
             deny?: string[];
+            /** @description that can use it; null: as before */
+            teams?: string[] | null;
         };
         AgentCall: {
             id: string;
@@ -74,6 +76,7 @@ export interface components {
             rules: components["schemas"]["Rule-Output"][];
             origin: string | null;
             own: boolean;
+            teams: string[];
         };
         AgentSetupList: {
             file: string;
@@ -1261,6 +1264,8 @@ export interface components {
         NamedPrompt: {
             name: string;
             text: string;
+            /** @default false */
+            shared: boolean;
         };
         NewConversation: {
             title?: string | null;

@@ -39,7 +39,7 @@ export function offeredFor(typed: string, view: ConversationView | null): Offere
 const VARIABLE = /\{\{\s*([\p{L}\p{N}_-]+)\s*\}\}/gu;
 
 /** Variables are written as {{name}}. Nothing where it has none. */
-function formOf({ name, text }: Prompt): Form | null {
+function formOf({ name, text }: Pick<Prompt, "name" | "text">): Form | null {
   const required = [...new Set([...text.matchAll(VARIABLE)].map(([, name]) => name ?? ""))];
   if (!required.length) return null;
   const fill = (values: Record<string, string>): Promise<string> => Promise.resolve(text.replace(VARIABLE, (_, name: string) => values[name] ?? ""));

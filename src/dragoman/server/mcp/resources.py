@@ -63,25 +63,27 @@ def _before(cursor: str | None) -> tuple[float, str] | None:
 # ── prompts ───────────────────────────────────────────────────────────────────────────────────────
 
 
-async def list_prompts(runtime: Runtime, templates: Mapping[str, Template]) -> list[types.Prompt]:
+async def list_prompts(
+    runtime: Runtime, person: str, templates: Mapping[str, Template]
+) -> list[types.Prompt]:
     argument = types.PromptArgument(name="arguments", description="what it is about", required=False)
     commands = [
         types.Prompt(name=one.name, description=one.help, arguments=[argument]) for one in templates.values()
     ]
     skills = [
         types.Prompt(name=name, description=skill.description)
-        for name, skill in (await _skills(runtime)).items()
+        for name, skill in (await _skills(runtime, person)).items()
         if name not in templates
     ]
     return [*commands, *skills]
 
 
 async def read_prompt(
-    runtime: Runtime, templates: Mapping[str, Template], name: str, arguments: Mapping[str, str]
+    runtime: Runtime, person: str, templates: Mapping[str, Template], name: str, arguments: Mapping[str, str]
 ) -> types.GetPromptResult:
     if name in templates:
         text = templates[name].fill(arguments.get("arguments", ""))
-    elif (skill := (await _skills(runtime)).get(name)) is not None:
+    elif (skill := (await _skills(runtime, person)).get(name)) is not None:
         text = skill.text
     else:
         raise MCPError(types.INVALID_PARAMS, f"unknown prompt {name!r} here")
@@ -89,9 +91,9 @@ async def read_prompt(
     return types.GetPromptResult(messages=[message])
 
 
-async def _skills(runtime: Runtime) -> dict[str, Skill]:
+async def _skills(runtime: Runtime, person: str) -> dict[str, Skill]:
     found: dict[str, Skill] = {}
-    for source in runtime.services.toolbox.sources:
+    for source in (await runtime.services.seen_by(person)).toolbox.sources:
         if isinstance(source, Skills):
             await source.ready()
             found |= source.skills

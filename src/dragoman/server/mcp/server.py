@@ -44,7 +44,7 @@ def mcp_server(runtime: Runtime, templates: Mapping[str, Template]) -> Server:
     async def list_tools(
         context: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=await calls.list_tools())
+        return types.ListToolsResult(tools=await calls.list_tools(_person(context)))
 
     tasks = CallTasks(runtime, calls, lambda context: Caller(context, _person(context)))
 
@@ -75,12 +75,14 @@ def mcp_server(runtime: Runtime, templates: Mapping[str, Template]) -> Server:
     async def list_prompts(
         context: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
-        return types.ListPromptsResult(prompts=await resources.list_prompts(runtime, templates))
+        found = await resources.list_prompts(runtime, _person(context), templates)
+        return types.ListPromptsResult(prompts=found)
 
     async def get_prompt(
         context: ServerRequestContext[Any], params: types.GetPromptRequestParams
     ) -> types.GetPromptResult:
-        return await resources.read_prompt(runtime, templates, params.name, params.arguments or {})
+        person, arguments = _person(context), params.arguments or {}
+        return await resources.read_prompt(runtime, person, templates, params.name, arguments)
 
     server = Server(
         "dragoman",

@@ -31,6 +31,7 @@ from dragoman.tools.program import description_with, functions_of, program_in
 from dragoman.tools.tool import Tool
 from dragoman.turn.agent import Agent
 from dragoman.turn.api.turn_handle import TurnHandle
+from dragoman.turn.services import Services
 
 _AGENT = "ask_"  # an agent is offered as a tool of this name
 _TASK = "task"  # a client has a tool for each agent instead
@@ -102,8 +103,8 @@ class ToolCalls:
 
     # ── what there is ─────────────────────────────────────────────────────────────────────────────
 
-    async def list_tools(self) -> list[types.Tool]:
-        tools = await self._tools()
+    async def list_tools(self, person: str) -> list[types.Tool]:
+        tools = await self._tools(person)
         if name := program_in(tools):
             specs = [tool.spec(one) for one, tool in tools.items()]
             told = description_with(specs, functions_of(tools))
@@ -114,19 +115,20 @@ class ToolCalls:
                 description=f"Give a piece of work to {agent.name}, an agent. {agent.description}".strip(),
                 input_schema=_SCHEMA,
             )
-            for agent in await self._agents()
+            for agent in await self._agents(person)
             if f"{_AGENT}{agent.name}" not in tools  # such as ask_person
         ]
         return [*(described(name, tool) for name, tool in tools.items()), *agents]
 
-    async def _tools(self) -> dict[str, Tool]:
+    async def _tools(self, person: str) -> dict[str, Tool]:
         """Those that run here, and that no rule hides."""
-        offered = await self._offered()
+        offered = await self._offered(await self._services(person))
         return {name: tool for name, tool in offered.items() if not tool.client and name != _TASK}
 
-    async def _agents(self) -> list[Agent]:
+    async def _agents(self, person: str) -> list[Agent]:
         """Those that no rule keeps from being given work."""
-        services, task = self._runtime.services, (await self._offered()).get(_TASK)
+        services = await self._services(person)
+        task = (await self._offered(services)).get(_TASK)
         if task is None:
             return []
         return [
@@ -135,8 +137,10 @@ class ToolCalls:
             if decide(task.permission, [agent.name], self._rules).action != "deny"
         ]
 
-    async def _offered(self) -> Mapping[str, Tool]:
-        services = self._runtime.services
+    async def _services(self, person: str) -> Services:
+        return await self._runtime.services.seen_by(person)
+
+    async def _offered(self, services: Services) -> Mapping[str, Tool]:
         if services.mode == "off":
             return {}
         await services.toolbox.ready()
@@ -147,11 +151,11 @@ class ToolCalls:
         services = self._runtime.services
         return [*services.rules, *services.bounds]
 
-    async def _call_of(self, name: str, arguments: Arguments) -> tuple[str, Arguments]:
+    async def _call_of(self, person: str, name: str, arguments: Arguments) -> tuple[str, Arguments]:
         """The tool that is meant, and what it is given. An agent works by the tool that gives tasks."""
-        if name in await self._tools():
+        if name in await self._tools(person):
             return name, arguments
-        for agent in await self._agents():
+        for agent in await self._agents(person):
             if name == f"{_AGENT}{agent.name}":
                 return _TASK, {**arguments, "agent": agent.name}
         raise MCPError(types.INVALID_PARAMS, f"unknown tool {name!r} here")
@@ -161,7 +165,7 @@ class ToolCalls:
     async def call(
         self, caller: Caller, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult | Unfinished:
-        tool, arguments = await self._call_of(params.name, params.arguments or {})
+        tool, arguments = await self._call_of(caller.person, params.name, params.arguments or {})
         try:
             if params.request_state is not None:
                 turn = await self._resumed(caller, params.request_state, call_text(tool, arguments))

@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from itertools import zip_longest
+from itertools import count, zip_longest
 from typing import Literal, Self
 from urllib.parse import urlsplit
 
@@ -84,7 +84,7 @@ async def conversation_of(context: Context, name: str, protocol: str, right: Rig
     None where there is none yet; Forbidden where the person may not do as much there."""
     if not name or len(name) > LONGEST_NAME:
         raise BadRequest(f"the name of a conversation has 1 to {LONGEST_NAME} characters")
-    for id in (name, derived_id("conv", protocol, context.person, name)):
+    for id in (name, await _own_id(context, name, protocol)):
         try:
             return (await context.conversation(id, right)).id
         except NotFound:
@@ -92,11 +92,25 @@ async def conversation_of(context: Context, name: str, protocol: str, right: Rig
     return None
 
 
+async def _own_id(context: Context, name: str, protocol: str) -> str:
+    """The id of the conversation that has this name of the user's, or will have. One that the user has given
+    away, and may not read any more, has it no longer."""
+    origin: tuple[object, ...] = (protocol, context.person, name)
+    for given_away in count():
+        id = derived_id("conv", *origin, given_away) if given_away else derived_id("conv", *origin)
+        try:
+            if await context.runtime.store.right_of(id, context.person) is not Right.NONE:
+                return id
+        except NotFound:
+            return id
+    raise AssertionError
+
+
 async def begin_conversation(
     context: Context, name: str, protocol: str, history: Sequence[EarlierMessage]
 ) -> str:
     """A conversation under a name of the client's, with what it says was said before."""
-    id = derived_id("conv", protocol, context.person, name)
+    id = await _own_id(context, name, protocol)
     now = context.runtime.services.clock()
     messages: list[Message] = []
     turn = new_id("turn")

@@ -32,6 +32,8 @@ async def questions(
     if conversation is not None:
         await context.conversation(conversation, Right.READ)
         user = None
+    if after is not None and not await context.may_see_question(after):
+        return shapes.QuestionList([])  # as after one that never was: its place among others tells nothing
     found = await context.runtime.store.questions(
         conversation=conversation, user=user, after=after, limit=limit or 2**31, shared=True
     )
@@ -99,7 +101,7 @@ async def new_grant(context: TheContext, body: bodies.NewGrant) -> shapes.GrantV
 @router.get("/rules")
 async def rules(context: TheContext) -> shapes.RuleList:
     """The rules of the settings, with file and line, and those of agents."""
-    services = context.runtime.services
+    services = await context.services()
     named = [shapes.RuleView(rule, agent.name) for agent in services.agents.values() for rule in agent.rules]
     given = [*services.rules, *services.later_denials(())]
     return shapes.RuleList([*map(shapes.RuleView, given), *named])

@@ -6,7 +6,7 @@ import asyncio
 import base64
 import binascii
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Annotated, Any, cast
 from urllib.parse import quote
 
@@ -65,7 +65,8 @@ async def list_conversations(
 
 @router.post("/conversations", status_code=201)
 async def new_conversation(context: TheContext, body: bodies.NewConversation) -> shapes.ConversationSummary:
-    handle = await context.runtime.conversation(user=context.user, **_settings(context, body.settings))
+    settings = await _settings(context, body.settings)
+    handle = await context.runtime.conversation(user=context.user, **settings)
     if body.title:
         await handle.rename(body.title)
     context.publisher.changed(handle.id)
@@ -87,7 +88,7 @@ async def change_conversation(
     only_leaf = body.model_fields_set <= {"leaf"}
     await context.check(id, Right.TAKE_PART if only_leaf else Right.OWN)
     handle = await context.runtime.conversation(id)
-    settings = _settings(context, body.settings or {})
+    settings = await _settings(context, body.settings or {})
     if body.leaf is not None:
         await handle.move_to(body.leaf)  # first: it may be refused, and then nothing is changed
     if settings:
@@ -179,10 +180,11 @@ def _attachment(title: str, ending: str, id: str) -> str:
     return f"attachment; filename=\"{plain}.{ending}\"; filename*=UTF-8''{quote(f'{words}.{ending}')}"
 
 
-def _settings(context: Context, wanted: bodies.ConversationSettings) -> dict[str, Any]:
+async def _settings(context: Context, wanted: bodies.ConversationSettings) -> dict[str, Any]:
     """The same, if they can be followed."""
     settings = known(cast("dict[str, JsonValue]", wanted))
-    services = context.runtime.services
+    services = await context.services()
+    services.toolbox.check_switches(cast("Mapping[str, bool | None] | None", settings.get("tools")))
     for name, find in (("agent", services.agent), ("model", services.model)):
         if isinstance(named := settings.get(name), str):
             try:

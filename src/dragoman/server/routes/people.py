@@ -29,7 +29,7 @@ PromptName = Annotated[str, Path(pattern=r"^[\w .-]{1,60}$", examples=["review"]
 @router.get("/me")
 async def me(context: TheContext) -> shapes.Me:
     """What a client needs to know first."""
-    services = context.runtime.services
+    services = await context.services()
     return shapes.Me(
         context.person,
         version("dragoman"),
@@ -92,9 +92,12 @@ async def read_audit(
 
 @router.get("/prompts")
 async def prompts(context: TheContext) -> shapes.PromptList:
-    """Texts that a person uses again and again."""
-    prompts = await context.runtime.store.prompts(context.person)
-    return shapes.PromptList([shapes.NamedPrompt(name, text) for name, text in prompts.items()])
+    """Texts that you use again and again: your own, and `shared` ones that the settings have for you."""
+    own = await context.runtime.store.prompts(context.person)
+    mine = [shapes.NamedPrompt(name, text) for name, text in own.items()]
+    shared = (await context.services()).prompts.items()
+    theirs = [shapes.NamedPrompt(name, one.text, shared=True) for name, one in shared if name not in own]
+    return shapes.PromptList([*mine, *theirs])
 
 
 @router.put("/prompts/{name}")

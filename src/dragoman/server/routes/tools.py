@@ -38,10 +38,11 @@ async def tools(
     """All groups with their tools. With a conversation, `on` says what its model, switches and agent leave
     on. With `brief`, tools have no description, schema and rules."""
     settings = (await context.conversation(conversation, Right.READ)).settings if conversation else {}
-    services = context.runtime.services
+    services = await context.services()
     await services.toolbox.ready()
     chosen = settings.get("agent")
-    agent = services.agent(str(chosen)) if chosen else services.agent(None)
+    hidden = chosen not in services.agents and chosen in context.runtime.services.agents
+    agent = services.agent(str(chosen) if chosen and not hidden else None)
     switches = conversation_switches(services, settings, agent)
     whole = services.toolbox.offer([*services.rules, *agent.rules], switches, agent.tools)
     model = model_here(services, settings, agent)
@@ -71,7 +72,7 @@ async def tools(
 
 @router.get("/agents")
 async def agents(context: TheContext) -> shapes.AgentList:
-    return shapes.AgentList([agent_view(agent) for agent in context.runtime.services.agents.values()])
+    return shapes.AgentList([agent_view(agent) for agent in (await context.services()).agents.values()])
 
 
 def _group_view(
@@ -141,14 +142,15 @@ _PATIENCE = 10.0  # seconds for a server to say what it has: one that is late is
 @prompt_routes.get("/server-prompts")
 async def server_prompts(context: TheContext) -> ServerPromptList:
     """Of all servers that are there; each is started if need be."""
-    found = await asyncio.gather(*(_prompts_of(source) for source in _sources(context).values()))
+    sources = (await _sources(context)).values()
+    found = await asyncio.gather(*(_prompts_of(source) for source in sources))
     return ServerPromptList([prompt for prompts in found for prompt in prompts])
 
 
 @prompt_routes.post("/server-prompts/{server}/{name:path}")
 async def fill_prompt(context: TheContext, server: str, name: str, body: PromptArguments) -> FilledPrompt:
     """Its text with these arguments. Nothing is sent: a person reads it first."""
-    source = _sources(context).get(server)
+    source = (await _sources(context)).get(server)
     if source is None:
         raise NotFound("MCP server", server)
     try:
@@ -157,8 +159,8 @@ async def fill_prompt(context: TheContext, server: str, name: str, body: PromptA
         raise BadRequest(str(error)) from error
 
 
-def _sources(context: Context) -> dict[str, McpSource]:
-    sources = context.runtime.services.toolbox.sources
+async def _sources(context: Context) -> dict[str, McpSource]:
+    sources = (await context.services()).toolbox.sources
     return {source.name: source for source in sources if isinstance(source, McpSource)}
 
 

@@ -104,7 +104,8 @@ def _table(body: AgentBody, before: dict[str, Any]) -> dict[str, Any]:
     written = {key: value for key, value in body.model_dump().items() if value}
     if body.tools is not None:
         written["tools"] = body.tools  # none at all is something else than all of them
-    return {**written, **{key: value for key, value in before.items() if key not in AgentBody.model_fields}}
+    shown = AgentBody.model_fields.keys() - ({"teams"} if body.teams is None else ())
+    return {**written, **{key: value for key, value in before.items() if key not in shown}}
 
 
 def _agent(own: OwnSettings, name: str, table: dict[str, Any]) -> Agent:
@@ -122,6 +123,7 @@ def _view(own: OwnSettings, agent: Agent) -> AgentSetup:
         list(agent.rules),
         own.origin(f"agents.{agent.name}"),
         own.has("agents", agent.name),
+        list(agent.teams),
     )
 
 

@@ -76,6 +76,9 @@ class AgentBody(Body):
     allow: _Rules = Field(default_factory=list)
     ask: _Rules = Field(default_factory=list)
     deny: _Rules = Field(default_factory=list)
+    teams: Annotated[
+        list[_Words] | None, Field(max_length=100, description="that can use it; null: as before")
+    ] = None
 
 
 class SkillBody(Body):
@@ -260,6 +263,7 @@ class AgentSetup:
     rules: list[Rule]
     origin: str | None
     own: bool  # it stands in the file that the page writes, and can be changed there
+    teams: list[str]  # that can use it; none: everybody
 
 
 @dataclass(slots=True)

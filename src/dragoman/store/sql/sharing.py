@@ -52,6 +52,7 @@ class SqlSharing(SqlDatabase):
                 raise NotFound("member", to)
             for name in ("name_sender_of_turns", "name_sender_of_queue"):
                 db.execute(self._sql[name], {"id": id, "sender": before})
+            db.execute(self._sql["remove_shares_of_conversation"], {"id": id})
             db.execute(self._sql["set_owner"], {"id": id, "user": None if to == LOCAL else to})
             row = {"conversation": id, "user": before, "role": int(Right.TAKE_PART)}
             db.execute(self._sql["set_member"], {**row, "added_by": before, "added": at})

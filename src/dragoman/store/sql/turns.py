@@ -157,8 +157,8 @@ class SqlTurns(SqlConversations, SqlQuestions):
             self._take_key(db, start.key, start)
         row = self._conversation_row(db, start.conversation)
         conversation = conversation_of(row)
-        if db.execute(self._sql["is_removed"], {"id": conversation.owner}).fetchone() is not None:
-            raise NotFound("person", conversation.owner)  # since the request was let in
+        if db.execute(self._sql["is_removed"], {"id": start.by or conversation.owner}).fetchone() is not None:
+            raise NotFound("person", start.by or conversation.owner)  # since the request was let in
         message = start.message
         if message is not None and message.parent is None and not start.root:
             message = replace(message, parent=conversation.leaf)

@@ -75,6 +75,8 @@ class McpServer:
         None
     )
 
+    teams: Annotated[tuple[str, ...], Field(description="teams that can use it; default everybody")] = ()
+
     def __post_init__(self) -> None:
         if (self.command is None) == (self.url is None):
             raise ValueError("a server has either a command or a url")

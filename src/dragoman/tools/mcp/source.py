@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -27,7 +27,7 @@ from dragoman.tools.mcp.secrets import Find, look_up
 from dragoman.tools.mcp.servers import McpServer, prefix
 from dragoman.tools.mcp.tool_list import Definition, KeptLists, ToolList, resource_tools, tools_of
 from dragoman.tools.tool import Tool, ToolContext, ToolOutput
-from dragoman.tools.toolbox import Group
+from dragoman.tools.toolbox import Group, open_to
 
 if TYPE_CHECKING:  # the SDK takes most of a second to load: that is done beside the event loop, when needed
     import anyio
@@ -179,6 +179,13 @@ class McpSource:
             self._begin()
         if (attempt := self._attempt) is not None:
             await asyncio.wait({attempt.settled}, timeout=self._patience)
+
+    @property
+    def teams(self) -> Collection[str]:
+        return self.server.teams
+
+    def seen_by(self, teams: Collection[str]) -> McpSource | None:
+        return self if open_to(self.teams, teams) else None
 
     async def call(self, tool: Definition, arguments: Arguments, context: ToolContext) -> ToolOutput:
         starts = self.state != "running"

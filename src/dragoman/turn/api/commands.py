@@ -222,7 +222,8 @@ class Commands:
         if inputs.output is not None and inputs.output.checks and self._driver.hands_out:
             raise ConfigError("checks of an output cannot go to another process: put them into its type")
         info = opens or await self._store.conversation(conversation)
-        options, model = self._settled(options, info, await root_of(self._store, info))
+        services = await self._services.seen_by(sender)
+        options, model = _settled(services, options, info, await root_of(self._store, info))
         if again is not None:
             await check_repeated(self._store, model, again)
         elif message is not None:
@@ -272,48 +273,6 @@ class Commands:
                 await self._driver.start(started, fact)
                 return
         await self._driver.start_queued(start.turn)
-
-    def _settled(
-        self, options: TurnOptions, conversation: Conversation, root: str
-    ) -> tuple[TurnOptions, Model]:
-        """All that the turn works with, to be kept with it, and its model. What can be known to be wrong is
-        refused, before anything is stored."""
-        settings = laid_over(conversation.settings, options.over)
-        agent = self._services.agent(options.agent or _text(settings.get("agent")))
-        model = self._services.model(options.model or _text(settings.get("model")) or agent.model)
-        check_json(asdict(options), "what was said of this turn")
-        if options.mode is not None and options.mode not in MODES:
-            raise BadRequest(sentence("mode.unknown", mode=options.mode, modes=", ".join(MODES)))
-        if options.dialect is not None:
-            check_dialect(options.dialect)
-        for name in options.tools.keys() - {spec.name for spec in options.client_tools}:
-            self._services.toolbox.check_name(name)
-        if (check := getattr(model, "check_options", None)) is not None:  # a model of one's own may have none
-            check(options_of(self._services, agent, model, settings, options.options))
-        check_typed_answer(model, options)
-        plugins = [plugin.name for plugin in self._services.plugins]
-        if unknown := sorted(set(options.disabled) - set(plugins)):
-            known = ", ".join(plugins)
-            raise BadRequest(sentence("send.no_plugin", unknown=", ".join(unknown), known=known))
-        required = {plugin.name for plugin in self._services.plugins if plugin.required}
-        if needed := sorted(required & set(options.disabled)):
-            raise BadRequest(sentence("send.needed_plugin", plugins=", ".join(needed)))
-        workspace = self._services.workspaces.find(_text(settings.get("workspace")), root)
-        review = self._services.review
-        settled = replace(
-            options,
-            accepted=NodeRules(
-                tuple(self._services.rules),
-                agent.rules,
-                self._services.mode,
-                review if isinstance(review, str) else dict(review),
-            ),
-            workspace=workspace.path if workspace is not None else None,
-            settings=settings,
-            started_with=model.name,
-            traceparent=trace.header if (trace := callers_trace()) is not None else None,
-        )
-        return settled, model
 
     async def change_queued(self, turn: str, said: str | Sequence[Part], *, by: str | None = None) -> None:
         """Another message for a turn that has not begun yet. `by` who sent it."""
@@ -521,6 +480,49 @@ class Commands:
 
 def _text(setting: JsonValue) -> str | None:
     return setting if isinstance(setting, str) else None
+
+
+def _settled(
+    services: Services, options: TurnOptions, conversation: Conversation, root: str
+) -> tuple[TurnOptions, Model]:
+    """All that the turn works with, to be kept with it, and its model. What can be known to be wrong is
+    refused, before anything is stored."""
+    settings = laid_over(conversation.settings, options.over)
+    agent = services.agent(options.agent or _text(settings.get("agent")))
+    model = services.model(options.model or _text(settings.get("model")) or agent.model)
+    check_json(asdict(options), "what was said of this turn")
+    if options.mode is not None and options.mode not in MODES:
+        raise BadRequest(sentence("mode.unknown", mode=options.mode, modes=", ".join(MODES)))
+    if options.dialect is not None:
+        check_dialect(options.dialect)
+    for name in options.tools.keys() - {spec.name for spec in options.client_tools}:
+        services.toolbox.check_name(name)
+    if (check := getattr(model, "check_options", None)) is not None:  # a model of one's own may have none
+        check(options_of(services, agent, model, settings, options.options))
+    check_typed_answer(model, options)
+    plugins = [plugin.name for plugin in services.plugins]
+    if unknown := sorted(set(options.disabled) - set(plugins)):
+        known = ", ".join(plugins)
+        raise BadRequest(sentence("send.no_plugin", unknown=", ".join(unknown), known=known))
+    required = {plugin.name for plugin in services.plugins if plugin.required}
+    if needed := sorted(required & set(options.disabled)):
+        raise BadRequest(sentence("send.needed_plugin", plugins=", ".join(needed)))
+    workspace = services.workspaces.find(_text(settings.get("workspace")), root)
+    review = services.review
+    settled = replace(
+        options,
+        accepted=NodeRules(
+            tuple(services.rules),
+            agent.rules,
+            services.mode,
+            review if isinstance(review, str) else dict(review),
+        ),
+        workspace=workspace.path if workspace is not None else None,
+        settings=settings,
+        started_with=model.name,
+        traceparent=trace.header if (trace := callers_trace()) is not None else None,
+    )
+    return settled, model
 
 
 def _check_sender(by: str | None, sender: str) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Annotated
 
@@ -21,7 +21,7 @@ from dragoman.messages.ids import derived_id
 from dragoman.messages.questions import MODES
 from dragoman.tools.deferred import loaded_in
 from dragoman.tools.tool import Tool, ToolContext, ToolOutput, tool
-from dragoman.tools.toolbox import Group, Toolbox
+from dragoman.tools.toolbox import Group, Toolbox, open_to
 from dragoman.turn.acting_agent import agents_in
 from dragoman.turn.agent import Agent
 from dragoman.turn.api.conversation_handle import ConversationHandle
@@ -47,6 +47,12 @@ class Subagents:
     def join(self, services: Services, engine: Engine) -> None:
         """The tool is made before what it works with is."""
         self._joined = (services, engine)
+
+    def seen_by(self, teams: Collection[str]) -> Subagents:
+        """The agents that members of these teams can use."""
+        seen = Subagents({name: one for name, one in self.agents.items() if open_to(one.teams, teams)})
+        seen._joined = self._joined
+        return seen
 
     @property
     def _parts(self) -> tuple[Services, Engine]:
@@ -169,7 +175,8 @@ async def _failure(agent: str, handle: TurnHandle, result: TurnResult) -> str:
 
 def agents_group(tasks: Subagents) -> Group:
     """The tool that agents bring. Without agents there is none."""
-    return Group("agents", (task_tool(tasks),) if tasks.agents else ())
+    tools = (task_tool(tasks),) if tasks.agents else ()
+    return Group("agents", tools, seen_by=lambda teams: agents_group(tasks.seen_by(teams)))
 
 
 def exchange_agents(group: Group, toolbox: Toolbox, tasks: Subagents, agents: Mapping[str, Agent]) -> Group:

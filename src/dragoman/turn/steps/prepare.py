@@ -31,6 +31,7 @@ from dragoman.turn.acting_agent import (
     agents_in,
     bounds_in,
     handoff_tool,
+    handoffs_here,
     keep_agent,
     load_grants,
 )
@@ -289,7 +290,7 @@ def offer_of(prepared: PreparedTurn) -> Offer:
     named = {spec.name for spec in prepared.log.turn.options.client_tools}  # denied or not: ours is not meant
     own = {name: tool for name, tool in offer.tools.items() if name not in named}
     tools = {**own, **brought}
-    if prepared.agent.handoffs and not hidden(NAME, prepared.rules):
+    if handoffs_here(prepared.services, prepared.agent) and not hidden(NAME, prepared.rules):
         tools[NAME] = handoff_tool(prepared.services, prepared.agent, partial(_calls_now, prepared.log))
     tools |= prepared.view.added_tools  # last, as when they are added
     return _deferred(prepared, replace(offer, tools=tools))

@@ -104,6 +104,7 @@ class Runner:
         error: BaseException | None = None
         prepared: PreparedTurn | None = None
         try:
+            self.services = await self.services.seen_by(self.log.sender)
             prepared = assemble(self.services, self.log, self.signals)
         except Exception as wrong:
             error = wrong

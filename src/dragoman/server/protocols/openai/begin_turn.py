@@ -63,7 +63,7 @@ class ReplyRequest:
     retried: bool = False  # by an SDK, of its own accord
 
 
-def options_for(
+async def options_for(
     context: Context,
     body: AnswerOptions,
     options: dict[str, JsonValue],
@@ -71,7 +71,7 @@ def options_for(
     output: OutputSpec | None,
 ) -> TurnOptions:
     """What the turn is to be like. `model` names an agent, or a model as PROVIDER/MODEL."""
-    services = context.runtime.services
+    services = await context.services()
     agent = body.model if body.model in services.agents else None
     model = body.model if agent is None else None
     if model is not None:

@@ -337,7 +337,7 @@ async def create_completion(
     """Say something, or bring the results of calls. Who hangs up cancels the turn."""
     output = body.response_format.spec("response_format.json_schema") if body.response_format else None
     brought = await body.brought(context)
-    options = options_for(context, body, body.request_options(), brought.prompt, output)
+    options = await options_for(context, body, body.request_options(), brought.prompt, output)
     metadata = body.metadata or {}
     conversation = x_dragoman_conversation or metadata.get("conversation")
     if conversation is not None:

@@ -334,7 +334,7 @@ async def _wanted(context: Context, body: ResponseBody, key: SendKey) -> ReplyRe
     asked = body.request_options()
     output = body.text.format.spec("text.format") if body.text and body.text.format else None
     brought = await body.brought(context)
-    options = options_for(context, body, asked, brought.prompt, output)
+    options = await options_for(context, body, asked, brought.prompt, output)
     metadata: dict[str, JsonValue] = {
         "metadata": {**(body.metadata or {})},
         "previous_response_id": body.previous_response_id,

@@ -31,7 +31,7 @@ async def one_model(context: TheContext, id: str) -> dict[str, Any]:
 
 
 async def _all(context: Context) -> list[dict[str, Any]]:
-    agents = [_model(name, "dragoman") for name in context.runtime.services.agents]
+    agents = [_model(name, "dragoman") for name in (await context.services()).agents]
     listed = await models(context)
     return agents + [_model(view.name, view.provider or "dragoman") for view in listed.items if view.ready]
 

@@ -62,6 +62,10 @@ DELETE FROM shares WHERE id = :id AND kind = 'invitation';
 -- name: remove_share
 DELETE FROM shares WHERE id = :id AND conversation = :conversation;
 
+-- name: remove_shares_of_conversation
+-- When it gets another owner: what the old one has given away is not the new one's word.
+DELETE FROM shares WHERE conversation = :id;
+
 -- name: remove_shares
 -- Of a user who is removed: those that they made, and those of their conversations.
 DELETE FROM shares WHERE created_by = :id OR conversation IN (
