@@ -1,6 +1,6 @@
 """`python -m scripts.pictures`: makes the pictures of README and docs anew. Needs Chromium.
 
-A real server and a real browser; the model is a play on loopback, in which a bug is found and mended.
+A real server and a real browser; the model is a play on loopback, in which a bug is found and repaired.
 """
 
 from __future__ import annotations

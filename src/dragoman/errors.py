@@ -197,7 +197,7 @@ class Unanswered(BadRequest):
 class RevertConflict(BadRequest):
     """Going back would lose what was done to the same files since, by whomever. Nothing was changed.
 
-    Look at `conflicts`, the paths and what is the matter with each; mend them, or force it.
+    Look at `conflicts`, the paths and what is the matter with each; repair them, or force it.
     """
 
     def __init__(self, conflicts: Sequence[tuple[str, str]]) -> None:

@@ -309,7 +309,7 @@ async def test_a_place_that_does_not_answer_now_is_claimed_later(
 
 @pytest.mark.parametrize("code", ["AccessDenied", "InvalidAccessKeyId"])
 async def test_a_place_that_refuses_us_is_told_at_once(server: ObjectServer, code: str) -> None:
-    """N1: a wrong key does not mend itself."""
+    """N1: a wrong key does not repair itself."""
     server.refused = code
     with pytest.raises(ConfigError, match=f"does not let us in .{code}"):
         await objects()

@@ -173,7 +173,7 @@ async def test_an_upload_that_no_message_came_for_is_removed_after_a_day(tmp_pat
 
 
 async def test_a_new_database_beside_old_blobs_removes_none_of_them(tmp_path: Path) -> None:
-    """S4: the old one was moved away to be mended, and comes back."""
+    """S4: the old one was moved away to be repaired, and comes back."""
     store = SqliteStore(tmp_path / "chat.db")
     await store.open()
     old = await store.put_blob(b"of the old database")

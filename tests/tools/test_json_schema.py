@@ -1,4 +1,4 @@
-"""Parameters that somebody else described in JSON schema: checked and mended like a function's (C4, C5)."""
+"""Parameters that somebody else described in JSON schema: checked and repaired like a function's (C4, C5)."""
 
 from __future__ import annotations
 
@@ -63,15 +63,15 @@ def test_each_fault_is_told_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "mended"),
+    ("written", "repaired"),
     [
         ({"path": {"a": 1}}, {"path": '{"a": 1}'}),
         ({"path": "a", "lines": "[1, 2]"}, {"path": "a", "lines": [1, 2]}),
         ({"path": "a", "where": '{"line": 5}'}, {"path": "a", "where": {"line": 5}}),
     ],
 )
-def test_what_can_be_mended_without_loss_is(written: dict[str, Any], mended: dict[str, Any]) -> None:
-    assert repair_arguments(written, JsonParameters("tool", SCHEMA))[0] == mended
+def test_what_can_be_mended_without_loss_is(written: dict[str, Any], repaired: dict[str, Any]) -> None:
+    assert repair_arguments(written, JsonParameters("tool", SCHEMA))[0] == repaired
 
 
 def test_what_cannot_be_mended_is_told_with_the_names_there_are() -> None:

@@ -1,4 +1,4 @@
-"""C5: mends that lose nothing and leave no choice, and words a model can act on where there is none."""
+"""C5: repairs that lose nothing and leave no choice, and words a model can act on where there is none."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def place(  # noqa: PLR0917 - one parameter of each kind
     return text
 
 
-def mended(**arguments: JsonValue) -> dict[str, JsonValue]:
+def repaired(**arguments: JsonValue) -> dict[str, JsonValue]:
     return repair_arguments(arguments, place.parameters)[0]
 
 
@@ -123,7 +123,7 @@ def test_arguments_are_mended_where_nothing_is_lost(
 ) -> None:
     """C5: an object where a text was due, its text where an object was due, 5.0 for a whole number, one level
     too many."""
-    assert mended(**written) == meant
+    assert repaired(**written) == meant
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_a_value_of_another_kind_is_explained_and_never_guessed(
 ) -> None:
     """C5: strict; the model is told where, what was expected, and what it sent."""
     with pytest.raises(ToolFailed) as refused:
-        mended(**written)
+        repaired(**written)
     assert told in str(refused.value)
     assert str(refused.value).startswith("The call did not run")
 
@@ -179,21 +179,21 @@ def test_an_object_under_a_name_that_the_tool_has_stays_where_it_is() -> None:
 def test_a_parameter_that_does_not_exist_is_answered_with_those_that_do() -> None:
     """C5"""
     with pytest.raises(ToolFailed, match="The parameters are: count, text, ratio, spot"):
-        mended(colour="red")
+        repaired(colour="red")
 
 
 def test_a_long_list_is_mended_in_one_pass_and_its_faults_are_counted() -> None:
     """C5: one pass for each item would hold up everybody: minutes for a list of ten thousand numbers."""
     many: list[JsonValue] = [{"a": 1}] * 5000
-    assert mended(tags=many)["tags"] == ['{"a": 1}'] * 5000
+    assert repaired(tags=many)["tags"] == ['{"a": 1}'] * 5000
     with pytest.raises(ToolFailed, match=r"tags\.19: .*\n… and 4980 more"):
-        mended(tags=[*range(5000)])
+        repaired(tags=[*range(5000)])
 
 
 def test_long_values_are_told_in_short() -> None:
     """C5"""
     with pytest.raises(ToolFailed) as refused:
-        mended(count="9" * 100_000)
+        repaired(count="9" * 100_000)
     assert len(str(refused.value)) < 500
 
 

@@ -219,7 +219,7 @@ async def _moved(
 
 
 async def test_what_was_said_to_a_model_with_more_room_is_summed_up_in_pieces(tmp_path: Path) -> None:
-    """R7 x another model: one request with all of it would be refused for just what it is to mend. No message
+    """R7 x another model: one request with all of it would be refused for what it is to fix. No message
     is cut in two, where a private value would not be found (R3)."""
     small = Bounded(lambda request: says(f"SUMMARY {len(small.requests)}"), name="a/small", context=2400)
     async with _moved(tmp_path, small, 12, "secret", private={"it": "secret"}) as (runtime, chat):

@@ -197,13 +197,13 @@ async def test_what_was_set_aside_goes_on_when_a_person_wants_it_and_what_it_lac
         for _ in range(2):
             with pytest.raises(TurnSetAside, match="cannot read"):
                 await second.turn(turn.id).resume()
-        damage(tmp_path / "chat.db", turn.id, mended=True)
+        damage(tmp_path / "chat.db", turn.id, repaired=True)
         assert await second.turn(turn.id).resume()
         assert (await second.turn(turn.id).result()).text == "done"
 
 
-def damage(store: Path, turn: str, *, mended: bool = False) -> None:
-    words = ("request_made", "request_built") if mended else ("request_built", "request_made")
+def damage(store: Path, turn: str, *, repaired: bool = False) -> None:
+    words = ("request_made", "request_built") if repaired else ("request_built", "request_made")
     with closing(sqlite3.connect(store)) as db:
         db.execute("UPDATE facts SET body = replace(body, ?, ?) WHERE turn = ?", (*words, turn))
         db.commit()

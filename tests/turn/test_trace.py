@@ -131,7 +131,7 @@ def test_an_attempt_that_died_with_its_process_says_so() -> None:
 
 
 def test_what_a_request_used_for_nothing_stays_with_it() -> None:
-    """T12 × O3: also where a plugin mended its cause, and it was built again."""
+    """T12 × O3: also where a plugin repaired its cause, and it was built again."""
     facts = _turn(
         RequestBuilt(1, 1, "msg_2", "acme/large", at=101.0),
         ModelAsked("", "acme/large", Usage(90, 10), at=102.0),

@@ -11,7 +11,7 @@ from dragoman.installed import describe_missing
 
 def run() -> None:
     """The entry point."""
-    _mend_streams()
+    _repair_streams()
     try:
         from dragoman.cli.main import run as run_program
 
@@ -23,7 +23,7 @@ def run() -> None:
         sys.exit(2)
 
 
-def _mend_streams() -> None:
+def _repair_streams() -> None:
     """A stream that is closed (`>&-`) is nowhere, so that no file that is opened next takes its number; a
     letter that the locale has not is a question mark, and not the end of the program."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):

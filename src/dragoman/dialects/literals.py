@@ -256,7 +256,7 @@ class PythonMachine:
 
 def listed_calls(text: str) -> list[tuple[str, ast.Call]] | None:
     """The calls in a list of calls, with their names. None if it is no such list."""
-    tree = _parsed(text) or _parsed(_STRING_OR_PADDED.sub(_mended, text))
+    tree = _parsed(text) or _parsed(_STRING_OR_PADDED.sub(_repaired, text))
     items = tree.elts if isinstance(tree, ast.List) else []
     calls = [(_dotted(item.func), item) for item in items if isinstance(item, ast.Call)]
     return calls if calls and len(calls) == len(items) and all(name for name, _ in calls) else None
@@ -271,7 +271,7 @@ def _parsed(text: str) -> ast.expr | None:
         return None
 
 
-def _mended(found: re.Match[str]) -> str:
+def _repaired(found: re.Match[str]) -> str:
     """A string in which no line ends, unless three quotes allow it; a number without zeros in front."""
     text = found[0]
     if text[0] == "0":

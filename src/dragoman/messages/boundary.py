@@ -1,7 +1,7 @@
 """What may come in: values that, once stored, can be read back equal. The limits are those of the reader.
 
 What people and imports bring is refused where it does not fit (`check_json`); what models, providers and
-tools give is mended or left out by whoever receives it.
+tools give is repaired or left out by whoever receives it.
 """
 
 from __future__ import annotations

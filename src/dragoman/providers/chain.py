@@ -21,7 +21,7 @@ from dragoman.sentences import sentence
 from dragoman.wire.wire import begins_reply
 
 REST = 60.0  # seconds in which a model that could not answer is asked last
-# What another model would be refused for just the same, or what is mended in another way.
+# What another model would be refused for just the same, or what is repaired in another way.
 _OWN_FAULT = frozenset({"invalid_request", "context_overflow", "filter", "too_large", "too_many_calls"})
 
 

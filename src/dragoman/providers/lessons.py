@@ -1,4 +1,4 @@
-"""Keeps what servers refused over restarts (`wire/learned.py`), for a while: they mend themselves, too.
+"""Keeps what servers refused over restarts (`wire/learned.py`), for a while: they repair themselves, too.
 
 Each line of the file is one lesson of one model at one address, and when it was heard: processes that learn
 at the same time only add lines. A lesson counts from the second time on, so that no single odd answer spoils

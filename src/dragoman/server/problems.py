@@ -35,7 +35,7 @@ from dragoman.sentences import Sentence, said_of, sentence
 log = logging.getLogger("dragoman.server")
 SHARED = "/api/shared/"  # where links lead, with their tokens
 _PATH = re.compile(r"(?<![\w/:.])(?:/[\w.@+-]+){2,}/?|[A-Za-z]:\\[^\s'\"]+")
-# Seconds until a store that was busy, or one that has to be mended, is tried again.
+# Seconds until a store that was busy, or one that has to be repaired, is tried again.
 _SOON, _LATER = 1, 30
 
 

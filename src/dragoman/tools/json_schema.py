@@ -171,7 +171,7 @@ def _identity(value: JsonValue) -> Hashable:
 
 
 def _faults(error: Fault) -> Iterator[InitErrorDetails]:
-    """A fault of jsonschema as those that pydantic finds, so that it is mended and reported like them."""
+    """A fault of jsonschema as those that pydantic finds, so that it is repaired and reported like them."""
     where: Place = tuple(error.absolute_path)
     match error.validator:
         case "required":

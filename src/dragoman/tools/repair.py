@@ -1,6 +1,6 @@
 """Repairs the calls a model wrote, or tells the model what was wrong with them.
 
-Only mends that lose nothing and leave no choice: spelling variants of a name that exists, an object where
+Only repairs that lose nothing and leave no choice: spelling variants of a name that exists, an object where
 its JSON text was due and the other way round, arguments one level too deep. Never the nearest name, never a
 guessed value.
 """
@@ -43,7 +43,7 @@ def repair_name(name: str, names: Iterable[str]) -> str | None:
 
 
 _WRAPPERS = frozenset({"arguments", "parameters", "args", "params", "input", "kwargs"})
-_PASSES = 100  # what is inside of a mended value is looked at in the next
+_PASSES = 100  # what is inside of a repaired value is looked at in the next
 
 
 def repair_arguments(arguments: Arguments, parameters: Parameters) -> tuple[Arguments, BaseModel]:
@@ -69,15 +69,15 @@ def _wrapped(arguments: Arguments, parameters: Parameters) -> Arguments | None:
 
 
 def _fitted(arguments: Arguments, parameters: Parameters) -> tuple[Arguments, BaseModel]:
-    mended = arguments
+    repaired = arguments
     for left in reversed(range(_PASSES)):
         try:
-            return mended, parameters.validate(mended)
+            return repaired, parameters.validate(repaired)
         except ValidationError as error:
-            if mended is arguments:
-                mended = deepcopy(arguments)
+            if repaired is arguments:
+                repaired = deepcopy(arguments)
             faults = error.errors(include_url=False)
-            changed = [_mend(mended, fault["loc"], fault["type"]) for fault in faults]  # all, in one pass
+            changed = [_repair(repaired, fault["loc"], fault["type"]) for fault in faults]  # all, in one pass
             if not any(changed) or not left:
                 raise ToolFailed(_explained(error, parameters)) from error
     raise AssertionError("the last pass returns or raises")
@@ -106,21 +106,21 @@ _STRUCTURES: dict[str, type] = {
 }
 
 
-def _mend(arguments: Arguments, where: Sequence[int | str], fault: str) -> bool:
-    """Mend one value in place, if there is only one way to."""
+def _repair(arguments: Arguments, where: Sequence[int | str], fault: str) -> bool:
+    """Repair one value in place, if there is only one way to."""
     holder: Any = arguments
     try:
         for step in where[:-1]:
             holder = holder[step]
-        mended = _mended(holder[where[-1]], fault)
+        repaired = _repaired(holder[where[-1]], fault)
     except (LookupError, TypeError):
         return False  # a step that is none of JSON's, such as into a union: there is more than one reading
-    if mended is not None:
-        holder[where[-1]] = mended
-    return mended is not None
+    if repaired is not None:
+        holder[where[-1]] = repaired
+    return repaired is not None
 
 
-def _mended(value: JsonValue, fault: str) -> JsonValue:
+def _repaired(value: JsonValue, fault: str) -> JsonValue:
     match value:
         case dict() | list() if fault == "string_type":
             return json.dumps(value, ensure_ascii=False)

@@ -138,11 +138,11 @@ def attribute(name: str) -> str:
     return f"parameter_{name}" if name.startswith("_") or hasattr(BaseModel, name) else name
 
 
-MOST_FAULTS = 20  # reported at once: whoever made more will not mend them all in one go
+MOST_FAULTS = 20  # reported at once: whoever made more will not repair them all in one go
 
 
 def problems(error: ValidationError) -> str:
-    """What is wrong with the arguments, where, and what was expected, for a model to mend."""
+    """What is wrong with the arguments, where, and what was expected, for a model to repair."""
     lines = []
     faults = error.errors(include_url=False)
     for fault in faults[:MOST_FAULTS]:

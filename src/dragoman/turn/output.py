@@ -35,7 +35,7 @@ _RETRIES = 3
 
 
 class Unfit(ValueError):
-    """The text is no answer of this type. Says why, for the model to mend."""
+    """The text is no answer of this type. Says why, for the model to repair."""
 
 
 class Output(Generic[T]):

@@ -43,7 +43,7 @@ def parse_arguments(text: str) -> Arguments | None:
         try:
             value = _strict(text)
         except ValueError:
-            return _mended(text)
+            return _repaired(text)
         if isinstance(value, dict):
             return value
         if not isinstance(value, str):
@@ -52,7 +52,7 @@ def parse_arguments(text: str) -> Arguments | None:
     return None
 
 
-def _mended(text: str) -> Arguments | None:
+def _repaired(text: str) -> Arguments | None:
     text = _STRING_OR_TRAILING_COMMA.sub(r"\1", text).removesuffix(",")
     try:
         value = _strict(text)

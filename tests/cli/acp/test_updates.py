@@ -93,7 +93,7 @@ def updates_of(events: Iterable[e.Event]) -> list[dict[str, Any]]:
 @given(turns())
 @settings(max_examples=examples(15, 500))
 def test_every_update_is_one_of_the_protocols(events: list[e.Event]) -> None:
-    """F1, F3: the schema reads each of them, and finds nothing to mend."""
+    """F1, F3: the schema reads each of them, and finds nothing to repair."""
     for update in updates_of(events):
         read = schema.SessionNotification.model_validate({"sessionId": "s", "update": update})
         written = read.model_dump(by_alias=True, exclude_none=True)["update"]

@@ -1,4 +1,4 @@
-"""`dragoman doctor`: what is missing, and the command that mends it."""
+"""`dragoman doctor`: what is missing, and the command that repairs it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_doctor_names_what_is_missing_and_what_mends_it(stage: Path, cli: Cl
     findings = {one["name"]: one for one in json.loads(ill.out)["findings"]}
     assert findings["model"]["state"] == "missing"
     assert "does not answer" in findings["model"]["said"]
-    assert findings["mcp x"]["mend"] == "install no-such-program, or: dragoman mcp remove x"
+    assert findings["mcp x"]["fix"] == "install no-such-program, or: dragoman mcp remove x"
     for settings in ("model = 5\n", 'workspace = "nowhere"\n', 'store = "mysql://host/chat"\n'):
         config.write_text(settings)
         assert "✗ settings" in cli("doctor", status=1).out
@@ -54,7 +54,7 @@ def _change(store: Path, *statements: str) -> None:
 
 def test_a_store_that_is_well_has_nothing_to_mend(spoken: Path, cli: Cli) -> None:
     """S2"""
-    assert _stored(cli, "--mend") == []
+    assert _stored(cli, "--repair") == []
 
 
 def test_what_can_be_mended_is_named_and_then_mended(spoken: Path, cli: Cli) -> None:
@@ -71,9 +71,9 @@ def test_what_can_be_mended_is_named_and_then_mended(spoken: Path, cli: Cli) -> 
         "DROP INDEX messages_by_parent",
         "INSERT INTO facts VALUES ('turn_gone', 1, 1, '{}')",
     )
-    for flags, state in (((), "missing"), (("--mend",), "fine")):
+    for flags, state in (((), "missing"), (("--repair",), "fine")):
         found = _stored(cli, *flags, status=1 if state == "missing" else 0)
-        assert [one["said"].removeprefix("mended: ") for one in found] == [
+        assert [one["said"].removeprefix("repaired: ") for one in found] == [
             "the index messages_by_parent is missing",
             "1 of the table facts belong to turns that are not there",
             "1 files (0.0 MiB) that nothing mentions, older than this database",
@@ -93,8 +93,8 @@ def test_an_index_that_is_damaged_is_made_anew(spoken: Path, cli: Cli) -> None:
         file.write(bytes([10, 0, 0, 0, 0, size >> 8, size & 255, 0]))
     (one, *_) = _stored(cli, status=1)
     assert "index" in one["said"]
-    assert one["mend"] == "dragoman doctor --mend"
-    assert _stored(cli, "--mend")[0]["said"].startswith("mended: an index was damaged")
+    assert one["fix"] == "dragoman doctor --repair"
+    assert _stored(cli, "--repair")[0]["said"].startswith("repaired: an index was damaged")
     assert _stored(cli) == []
 
 
@@ -114,9 +114,9 @@ def test_what_cannot_be_read_is_named_with_how_to_take_it_out(
 ) -> None:
     """S1: its rows can be had as they are, and the rest of the store goes on."""
     _change(spoken, damage)
-    (one,) = _stored(cli, "--mend", status=1)
+    (one,) = _stored(cli, "--repair", status=1)
     assert "cannot be read" in one["said"]
-    export, remove = one["mend"].split(", then: ")
+    export, remove = one["fix"].split(", then: ")
     cli(*export.removeprefix("dragoman ").split())
     conversation = remove.split()[-1]
     rows = json.loads(Path(f"{conversation}.json").read_text())["tables"]
@@ -131,7 +131,7 @@ def test_an_attachment_that_is_gone_is_named(spoken: Path, cli: Cli) -> None:
     _change(spoken, f"INSERT INTO blob_references SELECT '{key}', 'message', 'msg_1', id FROM conversations")
     (one,) = _stored(cli, status=1)
     assert f"Unknown blob '{key}'" in one["said"]
-    assert "restore that file" in one["mend"]
+    assert "restore that file" in one["fix"]
 
 
 def test_a_damaged_file_is_reported_and_left_alone(spoken: Path, cli: Cli) -> None:
@@ -142,6 +142,6 @@ def test_a_damaged_file_is_reported_and_left_alone(spoken: Path, cli: Cli) -> No
     with spoken.open("r+b") as file:
         file.seek((page - 1) * size)
         file.write(b"\xff" * size)
-    found = _stored(cli, "--mend", status=1)
+    found = _stored(cli, "--repair", status=1)
     assert "the file is damaged" in found[0]["said"]
-    assert ".recover" in found[0]["mend"]
+    assert ".recover" in found[0]["fix"]

@@ -95,7 +95,7 @@ class BlobConformance:
                 await all_of(blobs.pieces(wrong))
 
     async def test_what_was_altered_is_not_given_out(self, tmp_path: Path) -> None:
-        """S4: and putting the right bytes again mends it."""
+        """S4: and putting the right bytes again repairs it."""
         key = await (await self.make(tmp_path)).put(b"as it was")
         await self.alter(tmp_path, key)
         with refused(Unreadable, "blob", key, "changed"):

@@ -87,6 +87,6 @@ export function offersFor(lack: Lack, message: Message, model: Pick<Model, "name
       ];
     case "oneSound":
     case "needsWords":
-      return []; // the field and the attachments are where it is mended
+      return []; // the field and the attachments are where it is repaired
   }
 }

@@ -52,16 +52,16 @@ PATIENCE = 5.0  # seconds a model's server has to answer
 
 @dataclass(slots=True, frozen=True)
 class Finding:
-    """What was found of one thing. `missing` has to be mended; `optional` need not be."""
+    """What was found of one thing. You have to fix what is `missing`, not what is `optional`."""
 
     name: str
     state: Literal["fine", "optional", "missing"]
     text: str
-    mend: str | None = None
+    fix: str | None = None
 
     @property
     def report(self) -> dict[str, JsonValue]:
-        return {"name": self.name, "state": self.state, "said": self.text, "mend": self.mend}
+        return {"name": self.name, "state": self.state, "said": self.text, "fix": self.fix}
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", redact_text(self.text))
@@ -98,7 +98,7 @@ async def _find(flags: DoctorFlags) -> AsyncIterator[Finding]:
     store = await _check_store(settings)
     yield store
     if store.state == "fine":
-        async for defect in _check_contents(settings, mend=flags.mend):
+        async for defect in _check_contents(settings, repair=flags.repair):
             yield defect
         yield await _check_blobs(settings)
     for finding in (*await check_models(settings), *await check_servers(settings)):
@@ -120,8 +120,8 @@ async def _check_store(settings: Settings) -> Finding:
     if isinstance(address, StoreServer) or _is_writable(address.path):
         new = "" if address.is_there else " (made with the first conversation)"
         return Finding("store", "fine", f"{address}{new}")
-    mend = 'name a file that can be written: store = "…" in dragoman.toml'
-    return Finding("store", "missing", f"{address} cannot be written", mend)
+    fix = 'name a file that can be written: store = "…" in dragoman.toml'
+    return Finding("store", "missing", f"{address} cannot be written", fix)
 
 
 async def _check_blobs(settings: Settings) -> Finding:
@@ -133,8 +133,8 @@ async def _check_blobs(settings: Settings) -> Finding:
                 if isinstance(runtime.store, SqlAttachments):
                     await runtime.store.check_blobs()
         except DragomanError as error:
-            mend = 'mend that, or name another place: blobs = "…" in dragoman.toml'
-            return Finding("blobs", "missing", str(error), mend)
+            fix = 'repair that, or name another place: blobs = "…" in dragoman.toml'
+            return Finding("blobs", "missing", str(error), fix)
     return Finding("blobs", "fine", address.shown_blobs)
 
 
@@ -143,7 +143,7 @@ def _is_writable(path: Path) -> bool:
     return parent.is_dir() and os.access(parent, os.W_OK) and (not path.exists() or os.access(path, os.W_OK))
 
 
-async def _check_contents(settings: Settings, *, mend: bool) -> AsyncIterator[Finding]:
+async def _check_contents(settings: Settings, *, repair: bool) -> AsyncIterator[Finding]:
     """What is in the file: its pages, rows and attachments. A database server looks after its own."""
     address, other = store_of(settings), set[str]()  # attachments that need not be in the folder beside it
     if isinstance(address, StoreServer) or not address.is_there:
@@ -155,9 +155,9 @@ async def _check_contents(settings: Settings, *, mend: bool) -> AsyncIterator[Fi
     except DragomanError as error:
         yield Finding("store", "missing", f"not looked at: {error}", "fix that first")
         return
-    for defect in check_store(address.path, mend=mend, other_blobs=other):
-        if defect.mended:
-            yield Finding("store", "fine", f"mended: {defect.text}")
+    for defect in check_store(address.path, repair=repair, other_blobs=other):
+        if defect.repaired:
+            yield Finding("store", "fine", f"repaired: {defect.text}")
         else:
             yield Finding("store", "optional" if defect.harmless else "missing", defect.text, defect.hint)
 
@@ -201,8 +201,8 @@ def _show(found: list[Finding]) -> None:
         sign, colour = SIGNS[one.state]
         line = Text.assemble((f"{sign} ", colour), (f"{one.name:<10}", "bold"), f" {one_line(one.text, 500)}")
         console.print(line, soft_wrap=True)
-        if one.mend is not None:
-            console.print(Text(f"             {one_line(one.mend, 500)}", "dim"), soft_wrap=True)
+        if one.fix is not None:
+            console.print(Text(f"             {one_line(one.fix, 500)}", "dim"), soft_wrap=True)
 
 
 # ── what others are asked ─────────────────────────────────────────────────────────────────────────
@@ -210,11 +210,11 @@ def _show(found: list[Finding]) -> None:
 
 @dataclass(slots=True, frozen=True)
 class _Answered:
-    """What a provider said when it was asked for its models: a list, or what is wrong, and what mends it."""
+    """What a provider said when it was asked for its models: a list, or the fault and its fix."""
 
     models: list[ListedModel] | None = None
     problem: str = ""
-    mend: str | None = None
+    fix: str | None = None
 
     @property
     def text(self) -> str:
@@ -237,16 +237,16 @@ async def check_models(settings: Settings) -> list[Finding]:
             found.append(await _check_model(chosen, provider, model))
             wanted.discard(provider.name)
     except DragomanError as error:
-        mend = "dragoman models lists what there is and what it needs"
-        found.append(Finding("model", "missing", str(error), mend))
+        fix = "dragoman models lists what there is and what it needs"
+        found.append(Finding("model", "missing", str(error), fix))
     others = [catalog.providers[name] for name in sorted(wanted - {PROVIDER}) if name in catalog.providers]
     async with HttpClient() as client:
         answers = await asyncio.gather(*(_ask_provider(client, one, keys) for one in others))
     for one, answer in zip(others, answers, strict=True):
-        found.append(Finding(one.name, "optional" if answer.problem else "fine", answer.text, answer.mend))
+        found.append(Finding(one.name, "optional" if answer.problem else "fine", answer.text, answer.fix))
     if not any(keys.find(one) for one in catalog.providers.values()):
-        mend = "export OPENAI_API_KEY=… or the like; dragoman models names them all"
-        found.append(Finding("keys", "optional", "none: models on this machine need none", mend))
+        fix = "export OPENAI_API_KEY=… or the like; dragoman models names them all"
+        found.append(Finding("keys", "optional", "none: models on this machine need none", fix))
     return found
 
 
@@ -256,12 +256,12 @@ async def _check_model(chosen: ChosenModel, provider: Provider, model: str) -> F
         return Finding("model", "fine", about, chosen.note)  # we serve it ourselves
     answer = await _ask_provider(chosen.models.client, provider, chosen.models.keys)
     if answer.problem:
-        return Finding("model", "missing", f"{about}: {answer.problem}", answer.mend)
+        return Finding("model", "missing", f"{about}: {answer.problem}", answer.fix)
     names = [one.id for one in answer.models or ()]
     if names and model.lower() not in map(str.lower, names) and facts_of(provider.facts, model) is None:
         known = one_line(", ".join(names), 200)
-        mend = f"name one of those it has: {known}"
-        return Finding("model", "missing", f"{about}: {provider.title} answers, and has no {model}", mend)
+        fix = f"name one of those it has: {known}"
+        return Finding("model", "missing", f"{about}: {provider.title} answers, and has no {model}", fix)
     return Finding("model", "fine", f"{about}: {provider.title} {answer.text}", chosen.note)
 
 
@@ -270,19 +270,19 @@ async def _ask_provider(client: HttpClient, provider: Provider, keys: Keys) -> _
     try:
         endpoint = reach(provider, keys)
     except DragomanError as error:
-        return _Answered(problem=str(error), mend="dragoman models names what it needs")
+        return _Answered(problem=str(error), fix="dragoman models names what it needs")
     try:
         return _Answered(await list_models(client, endpoint, seconds=PATIENCE))
     except ProviderError as error:
         if error.kind == "auth":
             name = endpoint.auth.name or "the key"
             refused = f"refuses the key (HTTP {error.status})"
-            return _Answered(problem=refused, mend=f"set {name} to a valid key")
+            return _Answered(problem=refused, fix=f"set {name} to a valid key")
         if error.status is not None or error.kind == "no_list":
             return _Answered()  # it is there: not all of them have a list
         start = "start the server" if provider.local else "look at your network or proxy"
         silent = f"{redact_text(endpoint.base_url)} does not answer"
-        return _Answered(problem=silent, mend=f"{start}, or name another model")
+        return _Answered(problem=silent, fix=f"{start}, or name another model")
 
 
 async def check_servers(settings: Settings) -> list[Finding]:
@@ -297,10 +297,10 @@ async def check_servers(settings: Settings) -> list[Finding]:
 
 async def _check_server(name: str, server: McpServer) -> Finding:
     if server.command is not None and shutil.which(server.command) is None:
-        mend = f"install {server.command}, or: dragoman mcp remove {name}"
-        return Finding(f"mcp {name}", "missing", f"program not found: {server.command}", mend)
+        fix = f"install {server.command}, or: dragoman mcp remove {name}"
+        return Finding(f"mcp {name}", "missing", f"program not found: {server.command}", fix)
     async with tried(McpSource(name, server, patience=CHECK)) as source:
         if source.state != "running":
-            problem, mend = source.error or source.state, f"dragoman mcp test {name}"
-            return Finding(f"mcp {name}", "missing", problem, mend)
+            problem, fix = source.error or source.state, f"dragoman mcp test {name}"
+            return Finding(f"mcp {name}", "missing", problem, fix)
         return Finding(f"mcp {name}", "fine", f"answers, with {count(len(source.group().tools), 'tool')}")

@@ -74,11 +74,13 @@ class ToolsFlags(WorkspaceFlags, TrustFlags, JsonFlags):
     check: Annotated[bool, typer.Option("--check", help="Start MCP servers and list their tools.")] = False
 
 
-@group.command("doctor", "commands.doctor:examine", "`dragoman doctor --mend`")
+@group.command("doctor", "commands.doctor:examine", "`dragoman doctor --repair`")
 class DoctorFlags(TrustFlags, JsonFlags):
     """Check your setup and print a fix for each problem. Exit status 1 if a fix is required."""
 
-    mend: Annotated[bool, typer.Option("--mend", help="Repair the store without losing anything.")] = False
+    repair: Annotated[bool, typer.Option("--repair", help="Repair the store without losing anything.")] = (
+        False
+    )
 
 
 @group.command("trust", "commands.trust:decide_trust", "`dragoman trust project`")

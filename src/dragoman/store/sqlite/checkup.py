@@ -1,7 +1,7 @@
-"""What is wrong with a store's file and folder, and what of it can be mended without losing anything.
+"""What is wrong with a store's file and folder, and what of it can be repaired without losing anything.
 
 For `dragoman doctor`: it reads everything, so it may take a while. Nothing else should be using the store
-while something is mended.
+while something is repaired.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ _LEFTOVERS = {"calls", "facts", "events", "signals", "questions", "queue", "gran
 
 @dataclass(slots=True, frozen=True)
 class Defect:
-    """One thing that is wrong. `hint` says what a person can do where it was not, or cannot be, mended."""
+    """One thing that is wrong. `hint` says what a person can do where it was not, or cannot be, repaired."""
 
     text: str
     hint: str
-    mended: bool = False
+    repaired: bool = False
     harmless: bool = False  # it costs room, and no more
 
 
 def check_store(
-    path: Path, *, mend: bool = False, other_blobs: Collection[str] = frozenset()
+    path: Path, *, repair: bool = False, other_blobs: Collection[str] = frozenset()
 ) -> list[Defect]:
-    """Everything that is wrong; with `mend`, what is safe to mend is mended, and the defect says so.
+    """Everything that is wrong; with `repair`, what is safe to repair is repaired, and the defect says so.
     `other_blobs` are at another place than the folder beside the file."""
     blobs = FolderBlobs(path.with_name(path.name + ".files") / "blobs")
     with closing(connect(path, busy_timeout=10.0)) as db:
         try:
-            found = [*_damaged_pages(db, mend), *_missing_indexes(db, mend), *_orphans(db, mend)]
+            found = [*_damaged_pages(db, repair), *_missing_indexes(db, repair), *_orphans(db, repair)]
             found += [
                 *_unreadable(db),
                 *islice(_lost_blobs(db, blobs, other_blobs), _SHOWN),
@@ -61,15 +61,15 @@ def check_store(
     return found
 
 
-def _damaged_pages(db: sqlite3.Connection, mend: bool) -> Iterator[Defect]:
+def _damaged_pages(db: sqlite3.Connection, repair: bool) -> Iterator[Defect]:
     problems = _integrity(db)
-    if problems and mend and all("index" in problem for problem in problems):
+    if problems and repair and all("index" in problem for problem in problems):
         db.execute("REINDEX")  # an index is made anew from its table, so nothing is lost
         if not _integrity(db):
-            yield Defect(f"an index was damaged: {problems[0]}", "", mended=True)
+            yield Defect(f"an index was damaged: {problems[0]}", "", repaired=True)
             return
     for problem in problems[:_SHOWN]:
-        hint = "dragoman doctor --mend" if "index" in problem else _RECOVER
+        hint = "dragoman doctor --repair" if "index" in problem else _RECOVER
         yield Defect(f"the file is damaged: {problem}", hint)
 
 
@@ -77,7 +77,7 @@ def _integrity(db: sqlite3.Connection) -> list[str]:
     return [row[0] for row in db.execute("PRAGMA integrity_check(100)") if row[0] != "ok"]
 
 
-def _missing_indexes(db: sqlite3.Connection, mend: bool) -> Iterator[Defect]:
+def _missing_indexes(db: sqlite3.Connection, repair: bool) -> Iterator[Defect]:
     query = "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
     there = {row[0] for row in db.execute(query)}
     with closing(sqlite3.connect(":memory:")) as model:
@@ -85,23 +85,23 @@ def _missing_indexes(db: sqlite3.Connection, mend: bool) -> Iterator[Defect]:
         wanted = model.execute(query).fetchall()
     for name, sql in wanted:
         if name not in there:
-            if mend:
+            if repair:
                 db.execute(sql)
-            yield Defect(f"the index {name} is missing", "dragoman doctor --mend", mended=mend)
+            yield Defect(f"the index {name} is missing", "dragoman doctor --repair", repaired=repair)
 
 
-def _orphans(db: sqlite3.Connection, mend: bool) -> Iterator[Defect]:
+def _orphans(db: sqlite3.Connection, repair: bool) -> Iterator[Defect]:
     """Rows that name another one which is not there."""
     count: dict[tuple[str, str], int] = {}
     for row in db.execute("PRAGMA foreign_key_check"):
         count[row["table"], row["parent"]] = count.get((row["table"], row["parent"]), 0) + 1
     for (table, parent), rows in count.items():
         text = f"{rows} of the table {table} belong to {parent} that are not there"
-        if table in _LEFTOVERS and mend:
+        if table in _LEFTOVERS and repair:
             _delete_orphans(db, table, parent)
-            yield Defect(text, "", mended=True)
+            yield Defect(text, "", repaired=True)
         elif table in _LEFTOVERS:
-            yield Defect(text, "dragoman doctor --mend removes them: nothing can reach them", harmless=True)
+            yield Defect(text, "dragoman doctor --repair removes them: nothing can reach them", harmless=True)
         else:
             yield Defect(text, _RECOVER)
 

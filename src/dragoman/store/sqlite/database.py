@@ -238,7 +238,7 @@ class SqliteDatabase(SqlDatabase):
 
     def _blobs_tracked_since(self, db: SqlConnection) -> float:
         """Written into the file's header when it is first opened: a new file beside old blobs (the old one
-        was moved away, to be mended) must not take them for unused."""
+        was moved away, to be repaired) must not take them for unused."""
         minutes = int(db.execute("PRAGMA user_version").fetchone()[0])
         if not minutes:
             minutes = int(time.time()) // 60

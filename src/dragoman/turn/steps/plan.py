@@ -1,6 +1,6 @@
 """What is to become of a call: it runs, a person is asked, or it is answered without being run.
 
-The call is mended first, then the plugins see it, then `authorize` decides: in this order, so that what a
+The call is repaired first, then the plugins see it, then `authorize` decides: in this order, so that what a
 person is asked about is exactly what would run. The same way is gone again when the arguments were edited.
 """
 

@@ -54,7 +54,7 @@ from dragoman.turn.steps.stream import Streamed, stream
 from dragoman.turn.steps.subtasks import Wake, cancel_tasks
 
 _log = logging.getLogger("dragoman.turn")
-_ASKED_AGAIN = 3  # how often one step is asked again because a plugin mended the cause of an error
+_ASKED_AGAIN = 3  # how often one step is asked again because a plugin repaired the cause of an error
 _DUE = frozenset({CallState.PENDING, CallState.RUNNING})  # of the others, a person has the say
 _GRACE = 5.0  # seconds that what a cancel stops, or meets on its way, may still take
 
@@ -181,12 +181,12 @@ class Runner:
             settled = await run_calls(streamed, self._lanes)
 
     async def _ask_model(self, prepared: PreparedTurn) -> Streamed:
-        """One request and its reply; asked again where a plugin could mend what was wrong."""
+        """One request and its reply; asked again where a plugin could repair what was wrong."""
         for _ in range(_ASKED_AGAIN):
             try:
                 return await stream(await build_request(prepared))
             except ProviderError as error:
-                if not await _mended(prepared, error):
+                if not await _repaired(prepared, error):
                     raise
                 self.log.timing.failed(error, self.log.now())
         return await stream(await build_request(prepared))
@@ -217,7 +217,7 @@ class Runner:
                 end = "error"
         main = None if end != "error" or isinstance(error, ProviderError) else errors[0]
         if prepared is not None and isinstance(main, Exception):
-            errors += await self._hook(_mended(prepared, main))
+            errors += await self._hook(_repaired(prepared, main))
         errors += await self._clean_up()
         if fault := next(filter(_is_store_fault, errors), None):
             raise fault  # it is not over: it resumes when the store can be reached
@@ -296,7 +296,7 @@ def _is_store_fault(error: BaseException | None) -> bool:
     return isinstance(error, StoreUnavailable) and error.retryable
 
 
-async def _mended(prepared: PreparedTurn, error: Exception) -> bool:
+async def _repaired(prepared: PreparedTurn, error: Exception) -> bool:
     """Whether a plugin says that it took away the cause of an error."""
     for plugin in prepared.hooks.error:
         if await plugin.on_error(error, prepared.view):
