@@ -21,7 +21,7 @@ DragomanError
     ├── IllegalFact         the machine's table does not allow this fact in this state
     ├── Fenced              another process has taken this turn over
     ├── TurnInterrupted     the program stops; the turn goes on when it is started again
-    └── TurnSetAside        the turn cannot be taken up here: what it needs is missing, or cannot be read
+    └── TurnQuarantined     the turn cannot resume here: what it needs is missing, or cannot be read
 
 Each docstring says when it is raised and, after a blank line, what to do. A script makes
 `docs/reference/errors.md` of them.
@@ -280,7 +280,7 @@ class TurnInterrupted(EngineError):
         self.turn = turn
 
 
-class TurnSetAside(EngineError):
+class TurnQuarantined(EngineError):
     """The turn cannot resume here: something that it needs is missing, or unreadable.
 
     Start the program with what `why` names, or cancel the turn.

@@ -60,7 +60,7 @@ SAYS: dict[str, tuple[int | str, ...]] = {
     "skip": (0,),  # the limit that a plugin names
     "AnsweredCall": ("limit",),
     "Reason": (1,),
-    "TurnSetAside": (1,),
+    "TurnQuarantined": (1,),
 }
 FAMILY = re.compile(
     r"^class (\w+)\([^)]*\b(?:BadRequest|NotFound|ConfigError|ProviderError|HTTPException)\b", re.M

@@ -106,7 +106,7 @@ async def test_a_turn_that_no_worker_can_run_says_so(tmp_path: Path, postgres: S
                 async for event in events:
                     if event.type == "notice":
                         break
-                assert event.data["kind"] == "set_aside"
+                assert event.data["kind"] == "quarantined"
                 assert "scripted/model" in event.data["text"]
                 async for event in events:
                     if event.type == "snapshot":

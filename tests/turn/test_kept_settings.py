@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dragoman import Agent, Plugin, Runtime, ScriptedModel, TurnView, allow_once, release
-from dragoman.errors import BadRequest, TurnSetAside
+from dragoman.errors import BadRequest, TurnQuarantined
 from dragoman.messages.message import CallState
 from dragoman.messages.request import Request
 from dragoman.store.sqlite import SqliteStore
@@ -127,7 +127,7 @@ async def test_a_turn_is_taken_up_with_its_own_model_or_not_at_all(
             store, model=ScriptedModel([says("x")], name="new/model"), tools=[add]
         ) as stranger:
             await stranger.answer(turn.question, allow_once())
-            with pytest.raises(TurnSetAside, match="old/model"):
+            with pytest.raises(TurnQuarantined, match="old/model"):
                 await stranger.turn(turn.id).result()
             assert (await stranger.store.turn(turn.id)).live
     assert "old/model" in caplog.text
@@ -157,7 +157,7 @@ async def test_who_is_told_that_a_turn_was_set_aside_finds_that_nobody_runs_it(t
         assert await turn.reached("waiting")
     watching = WatchingStore(store)
     async with Runtime(watching, model=ScriptedModel([], name="new/model"), tools=[add]) as stranger:
-        with pytest.raises(TurnSetAside, match="old/model"):
+        with pytest.raises(TurnQuarantined, match="old/model"):
             await stranger.turn(turn.id).resume()
     assert watching.abandoned == [True]
 
@@ -174,7 +174,7 @@ async def test_what_was_set_aside_is_cancelled_from_a_process_that_takes_no_turn
         Runtime(store, model=new, tools=[add]) as stranger,
         Runtime(store, model=new, tools=[add], adopts=False) as other,
     ):
-        with pytest.raises(TurnSetAside):
+        with pytest.raises(TurnQuarantined):
             await stranger.turn(turn.id).resume()
         assert await other.turn(turn.id).cancel("enough")
         result = await asyncio.wait_for(other.turn(turn.id).result(), PATIENCE)
@@ -195,7 +195,7 @@ async def test_what_was_set_aside_goes_on_when_a_person_wants_it_and_what_it_lac
     async with runtime_with(tmp_path, lambda _: says("done"), tools=[add], allow=()) as second:
         await second.answer(question, allow_once())
         for _ in range(2):
-            with pytest.raises(TurnSetAside, match="cannot read"):
+            with pytest.raises(TurnQuarantined, match="cannot read"):
                 await second.turn(turn.id).resume()
         damage(tmp_path / "chat.db", turn.id, repaired=True)
         assert await second.turn(turn.id).resume()
@@ -223,7 +223,7 @@ async def test_a_turn_that_cannot_be_read_stops_nothing_else(tmp_path: Path) -> 
             await other.answer(question, allow_once())
         result = await asyncio.wait_for(second.turn(good.id).result(), PATIENCE)
         assert calls_of(result.messages)[0].state is CallState.COMPLETED
-        with pytest.raises(TurnSetAside, match="cannot read"):
+        with pytest.raises(TurnQuarantined, match="cannot read"):
             await second.turn(bad.id).result()
         conversation = (await second.store.turn(bad.id)).conversation
         assert await second.turn(bad.id).cancel()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dragoman import Agent, Plugin, Runtime, ScriptedModel, ToolContext, TurnView, allow_once, tool, withhold
-from dragoman.errors import TurnSetAside
+from dragoman.errors import TurnQuarantined
 from dragoman.messages.message import CallState, Message, Text
 from dragoman.messages.questions import Question, Rule
 from dragoman.messages.request import Request, RequestMessage
@@ -153,7 +153,7 @@ async def test_a_turn_that_cannot_go_on_here_ends_as_any_other_that_is_cancelled
     new = ScriptedModel([], name="new/model")
     async with Runtime(tmp_path / "chat.db", model=new, tools=[note]) as second:
         turn = second.turn(id)
-        with pytest.raises(TurnSetAside):
+        with pytest.raises(TurnQuarantined):
             await turn.result()
         assert await turn.cancel()
         result = await turn.result()

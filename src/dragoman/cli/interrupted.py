@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dragoman.errors import BadRequest, TurnBusy, TurnSetAside
+from dragoman.errors import BadRequest, TurnBusy, TurnQuarantined
 from dragoman.runtime import Runtime
 from dragoman.store.store import Store, TurnRow
 from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.turn.machine import State
-from dragoman.turn.steps.subtasks import end_set_aside
+from dragoman.turn.steps.subtasks import end_quarantined
 
 
 async def interrupted_conversations(store: Store) -> set[str]:
@@ -19,7 +19,7 @@ async def interrupted_conversations(store: Store) -> set[str]:
 
 async def resume_turn(runtime: Runtime, conversation: str, *, only: str | None = None) -> TurnHandle | None:
     """Go on with the interrupted turn of a conversation, or `only` with this one, and with what its calls had
-    begun in others. None where there is none. TurnSetAside says what it would need."""
+    begun in others. None where there is none. TurnQuarantined says what it would need."""
     for row in await runtime.store.live_turns(conversation):
         if row.id == (only or row.id) and await runtime.store.is_abandoned(row.id):
             inner = [one for one in await runtime.store.within(conversation) if one != conversation]
@@ -71,6 +71,6 @@ async def cancel_turn(runtime: Runtime, id: str, reason: str) -> bool:
     try:
         if await runtime.store.is_abandoned(id) and await turn.resume():
             await turn.result()
-    except TurnSetAside:
-        await end_set_aside(runtime.services, runtime.driver.wake, id, reason)
+    except TurnQuarantined:
+        await end_quarantined(runtime.services, runtime.driver.wake, id, reason)
     return True

@@ -188,8 +188,7 @@ class Context:
         return Reader(self.person, conversation) if conversation is not None else None
 
     async def adopt(self, turn: TurnRow) -> None:
-        """Let a turn that nobody runs go on here, where the person may have it go on. TurnSetAside where it
-        cannot."""
+        """Resume a turn that is not running, if the person may. TurnQuarantined if it cannot resume here."""
         if await self.check(turn.conversation, Right.READ) >= Right.TAKE_PART:
             await self.runtime.driver.adopt(turn.id)
 

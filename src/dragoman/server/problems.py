@@ -25,7 +25,7 @@ from dragoman.errors import (
     StoreUnavailable,
     TurnBusy,
     TurnEnded,
-    TurnSetAside,
+    TurnQuarantined,
     Unreadable,
 )
 from dragoman.messages.ids import new_id
@@ -57,7 +57,7 @@ def path_for_logs(request: Request) -> str:
 
 def install(app: FastAPI) -> None:
     """What is raised in a route becomes a problem."""
-    for kind in (BadRequest, ConfigError, Unreadable, StoreUnavailable, TurnSetAside):
+    for kind in (BadRequest, ConfigError, Unreadable, StoreUnavailable, TurnQuarantined):
         app.add_exception_handler(kind, _refused)
     app.add_exception_handler(RequestValidationError, _malformed)
     app.add_exception_handler(HTTPException, _http)
@@ -80,8 +80,8 @@ def problem_of(error: DragomanError) -> JSONResponse:
             return problem(409, detail, conflicts=listed)
         case TurnBusy() | TurnEnded() | AlreadyAnswered():
             return problem(409, detail)
-        case TurnSetAside():
-            return problem(409, sentence("turn.set_aside_ways", detail=detail))
+        case TurnQuarantined():
+            return problem(409, sentence("turn.quarantined_ways", detail=detail))
         case Unreadable(noun="conversation", id=id):
             ways = {"export": f"/api/conversations/{id}/raw", "delete": f"/api/conversations/{id}"}
             return problem(422, sentence("store.unreadable_ways", detail=detail), ways=ways)

@@ -33,7 +33,7 @@ from dragoman.server.snapshots import (
 )
 from dragoman.store.codecs import QUESTION
 from dragoman.store.store import ListChange, TurnRow
-from dragoman.turn.live.event_log import SET_ASIDE, owner_of
+from dragoman.turn.live.event_log import QUARANTINED, owner_of
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.steps.subtasks import root_of
 
@@ -612,7 +612,7 @@ class Publisher:
             self.queue_changed(conversation)  # something of it may have been taken
         if _changes_list(event):
             self.changed(conversation)
-        if isinstance(event, e.Notice) and event.kind == SET_ASIDE:
+        if isinstance(event, e.Notice) and event.kind == QUARANTINED:
             await self._publish_snapshot(conversation)  # it is interrupted
         return True
 

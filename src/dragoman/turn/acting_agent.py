@@ -73,7 +73,7 @@ async def _names_in(services: Services, turn: str) -> set[str]:
     try:
         return {agent.name for agent in await agents_of(services, turn)}
     except (NotFound, Unreadable):
-        return set()  # it is set aside, whatever is done
+        return set()  # it is quarantined, whatever is done
 
 
 async def agent_before(services: Services, conversation: str, options: TurnOptions) -> str | None:

@@ -27,7 +27,7 @@ from dragoman.cli.acp.updates import TurnUpdates, Update
 from dragoman.cli.attachments import LIMIT
 from dragoman.cli.interrupted import close_interrupted, resume_turn
 from dragoman.config.project_prompt import Template
-from dragoman.errors import BadRequest, NotFound, TurnBusy, TurnSetAside
+from dragoman.errors import BadRequest, NotFound, TurnBusy, TurnQuarantined
 from dragoman.messages import events as e
 from dragoman.messages.asked import question_in
 from dragoman.messages.endings import FAILED, REFUSED, notice_of
@@ -255,7 +255,7 @@ class EditorSession:
             return None  # it is followed already
         try:
             turn = await resume_turn(self.runtime, self.chat.id)
-        except TurnSetAside as error:
+        except TurnQuarantined as error:
             return f"The last turn cannot continue here: {error}"
         if turn is None and (running := await self.runtime.store.live_turns(self.chat.id)):
             turn = self.runtime.turn(running[-1].id)

@@ -21,7 +21,7 @@ from dragoman.errors import (
     StoreUnavailable,
     TurnBusy,
     TurnEnded,
-    TurnSetAside,
+    TurnQuarantined,
 )
 from dragoman.messages.boundary import check_fields, check_json, check_parts
 from dragoman.messages.ids import new_id
@@ -72,7 +72,7 @@ from dragoman.turn.services import Services
 from dragoman.turn.settings import check_dialect
 from dragoman.turn.steps.request_layers import options_of
 from dragoman.turn.steps.rerun_call import check_change
-from dragoman.turn.steps.subtasks import cancel_turn, end_set_aside, root_of, sender_of
+from dragoman.turn.steps.subtasks import cancel_turn, end_quarantined, root_of, sender_of
 from dragoman.wire.wire import Model
 
 _log = logging.getLogger("dragoman.turn")
@@ -429,8 +429,8 @@ class Commands:
                     async with asyncio.timeout(_ENDING):
                         while (await self._store.turn(turn)).live:  # noqa: ASYNC110 - its runner tells the store
                             await asyncio.sleep(0.01)
-            except TurnSetAside:
-                await end_set_aside(self._services, self._driver.wake, turn, reason, by)
+            except TurnQuarantined:
+                await end_quarantined(self._services, self._driver.wake, turn, reason, by)
         return stopped
 
     async def _check_sender(self, by: str | None, row: TurnRow) -> str:
@@ -442,7 +442,7 @@ class Commands:
     async def _wake(self, turn: str) -> None:
         """What was stored is stored: a turn that cannot go on here is told by whoever can take it up, and one
         that was deleted meanwhile by nobody."""
-        with suppress(TurnSetAside, NotFound):
+        with suppress(TurnQuarantined, NotFound):
             try:
                 await self._driver.wake(turn)
             except StoreUnavailable as error:

@@ -11,7 +11,7 @@ from typing_extensions import TypeVar, Unpack
 
 from dragoman.conversation.sharing import Member, Omitted, Role, Share
 from dragoman.conversation.tree import LOCAL, Conversation, Tree, check_tags, copied
-from dragoman.errors import NotFound, TurnSetAside, Unreadable
+from dragoman.errors import NotFound, TurnQuarantined, Unreadable
 from dragoman.messages.ids import check_ids, new_id
 from dragoman.messages.message import Arguments, Message, Part
 from dragoman.messages.questions import Question
@@ -378,10 +378,10 @@ async def delete_conversation(engine: Engine, conversation: str) -> None:
             engine.services.inputs.pop(waiting.turn, None)
     live = [row.id for inner in reversed(within) for row in await store.turns(inner) if row.live]
     for turn in live:  # the outermost first: it would go on with what became of the others
-        with suppress(Unreadable, TurnSetAside):
+        with suppress(Unreadable, TurnQuarantined):
             await engine.commands.cancel(turn, "the conversation is deleted")
     for turn in live:
-        with suppress(TimeoutError, Unreadable, TurnSetAside):  # the deletion fences it off
+        with suppress(TimeoutError, Unreadable, TurnQuarantined):  # the deletion fences it off
             async with asyncio.timeout(_PATIENCE):
                 await TurnHandle(turn, engine).reached("cancelled")
     await store.delete_conversation(conversation)

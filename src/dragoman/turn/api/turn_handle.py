@@ -417,7 +417,7 @@ class TurnHandle(Generic[T]):
 
     async def resume(self) -> bool:
         """Go on here with a turn that nobody runs, also in a runtime that adopts none by itself. False where
-        it is over, or runs elsewhere. TurnSetAside tells what it would need."""
+        it is over, or runs elsewhere. TurnQuarantined tells what it would need."""
         return await self._engine.driver.adopt(self.id, wanted=True)
 
     async def deliver(self, call: str, result: str | ToolResult, *, failed: bool = False) -> None:

@@ -22,7 +22,7 @@ from dragoman.store.turns import JobQueue, MemoryJobs, job_queue_of
 from dragoman.turn.drivers.tasks import Driver, TaskDriver
 from dragoman.turn.facts import FACT, Fact, TurnStarted
 from dragoman.turn.live.event_bus import EventBus
-from dragoman.turn.live.event_log import is_set_aside
+from dragoman.turn.live.event_log import is_quarantined
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.signals import moves_waiting
 from dragoman.turn.machine import State
@@ -149,7 +149,7 @@ class JobDriver(TaskDriver):
                 await self._jobs.put(turn, urgent=True)
 
     async def will_run(self, turn: TurnRow) -> bool:
-        return not await is_set_aside(self._store, turn)
+        return not await is_quarantined(self._store, turn)
 
     # ── what nobody runs ──────────────────────────────────────────────────────────────────────────
 

@@ -11,17 +11,17 @@ from typing import Protocol
 from pydantic import ValidationError
 
 from dragoman.background import Background
-from dragoman.errors import Fenced, NotFound, StoreUnavailable, TurnInterrupted, TurnSetAside
+from dragoman.errors import Fenced, NotFound, StoreUnavailable, TurnInterrupted, TurnQuarantined
 from dragoman.store.store import Started, Store, TurnRow
 from dragoman.store.turns import job_queue_of
 from dragoman.turn.facts import FACT, Fact, options_in
 from dragoman.turn.live.event_bus import EventBus, LiveTurn
-from dragoman.turn.live.event_log import tell_set_aside
+from dragoman.turn.live.event_log import tell_quarantined
 from dragoman.turn.live.loading import Paths, load_path, load_turn, missing_here
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.services import Services
 from dragoman.turn.steps.runner import Runner
-from dragoman.turn.steps.subtasks import end_set_aside
+from dragoman.turn.steps.subtasks import end_quarantined
 
 _log = logging.getLogger("dragoman.turn")
 _ORPHANS = 5.0  # seconds between looks for turns whose process died
@@ -47,7 +47,7 @@ class TaskDriver:
         self._paths = Paths()
         self._runners: dict[str, Runner] = {}
         self._adopting: dict[str, asyncio.Task[bool]] = {}
-        self._set_aside: dict[str, str] = {}  # turns that cannot go on here, and why
+        self._quarantined: dict[str, str] = {}  # turns that cannot go on here, and why
         self._broken_off: dict[str, int] = {}  # turns to be given up when the store can be reached
         self._leaves_to_workers = job_queue_of(services.store) is not None
         self._given_up: set[str] = set()  # turns, at the last look
@@ -61,7 +61,7 @@ class TaskDriver:
 
     async def open(self) -> None:
         self._closing = False  # it may have been open before
-        self._set_aside.clear()
+        self._quarantined.clear()
         self._bus.open()
         if self._adopts:
             await self._adopt_all()
@@ -133,11 +133,11 @@ class TaskDriver:
         if not self._adopts and not wanted:
             return False
         if wanted:
-            self._set_aside.pop(turn, None)  # what it lacked may be there now
-        if (why := self._set_aside.get(turn)) is not None:
+            self._quarantined.pop(turn, None)  # what it lacked may be there now
+        if (why := self._quarantined.get(turn)) is not None:
             if (await self._store.turn(turn)).live:
-                raise TurnSetAside(turn, why)
-            self._set_aside.pop(turn, None)  # somebody has ended it
+                raise TurnQuarantined(turn, why)
+            self._quarantined.pop(turn, None)  # somebody has ended it
         if self._closing:
             return False
         if turn not in self._adopting:
@@ -172,11 +172,11 @@ class TaskDriver:
             self._broken_off[turn] = epoch  # if that cannot be stored now, it is when the store is back
             with suppress(StoreUnavailable):
                 await self._release_all()
-            if isinstance(error, TurnSetAside):
-                self._set_aside[turn] = error.why
+            if isinstance(error, TurnQuarantined):
+                self._quarantined[turn] = error.why
                 _log.warning("%s; it is left as it is, and can be cancelled or deleted", error)
                 with suppress(StoreUnavailable):  # who is told finds that nobody runs it
-                    await tell_set_aside(self._store, turn, epoch, error.why)
+                    await tell_quarantined(self._store, turn, epoch, error.why)
             raise
         self._start_runner(log)
         return True
@@ -196,16 +196,16 @@ class TaskDriver:
         """What cannot go on here stays as it is, unless somebody wants it to end."""
         try:
             yield
-        except TurnSetAside:
+        except TurnQuarantined:
             for signal in await self._store.signals(turn):
                 if signal.kind == "cancel":
                     reason = str(signal.body.get("reason") or "")
-                    await end_set_aside(self._services, self.wake, turn, reason)
+                    await end_quarantined(self._services, self.wake, turn, reason)
                     break
         except (StoreUnavailable, NotFound, Fenced):
             raise
         except Exception as error:  # damage that nobody thought of: the others go on
-            self._set_aside[turn] = f"{type(error).__name__}: {error}"
+            self._quarantined[turn] = f"{type(error).__name__}: {error}"
             _log.error("turn %s cannot be resumed; it is left as it is", turn, exc_info=error)
 
     async def _find_lost(self) -> None:
@@ -281,7 +281,7 @@ class TaskDriver:
             with self.starting():
                 started = None if await self._lacks(turn) else await self._store.start_queued(turn)
                 if started is not None:
-                    # What cannot be read holds up no other: it is set aside when it is adopted.
+                    # What cannot be read holds up no other: it is quarantined when it is adopted.
                     with suppress(ValidationError), self._given_up_on_error(started):
                         facts = await self._store.facts(turn)
                         await self.start(started, FACT.load(facts[0]))
@@ -292,7 +292,7 @@ class TaskDriver:
     async def _lacks(self, turn: str) -> bool:
         """Whether a queued turn needs something that is not here: it waits for a process that has it."""
         for queued in await self._store.queued(turn=turn):
-            with suppress(ValidationError):  # what cannot be read is set aside when it is adopted
+            with suppress(ValidationError):  # what cannot be read is quarantined when it is adopted
                 why = missing_here(self._services, options_in([queued.fact]))
                 if why is not None and self._lacking.get(turn) != why:
                     _log.warning("turn %s stays in the queue: %s", turn, why)
@@ -360,7 +360,7 @@ class Driver(Protocol):
 
     async def adopt(self, turn: str, *, wanted: bool = False) -> bool:
         """Run a turn that was begun elsewhere. False where it is over, or its owner is alive, or where this
-        process adopts none, unless a person wants it. TurnSetAside where it cannot go on here."""
+        process adopts none, unless a person wants it. TurnQuarantined where it cannot go on here."""
 
     def leaves(self, turn: str) -> bool:
         """Whether a turn that no process runs stays so: this one only looks, answers and leaves."""

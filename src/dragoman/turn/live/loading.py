@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from dragoman.conversation.tree import Tree
-from dragoman.errors import DragomanError, NotFound, StoreUnavailable, TurnSetAside
+from dragoman.errors import DragomanError, NotFound, StoreUnavailable, TurnQuarantined
 from dragoman.messages.message import CallState, File, Message, Part, ToolCall, ToolResult
 from dragoman.sentences import sentence
 from dragoman.store.store import Queued, Started, Store
@@ -18,29 +18,29 @@ from dragoman.turn.services import Services
 
 
 async def load_turn(services: Services, turn: str) -> TurnLog:
-    """A turn that is ours, to go on with. TurnSetAside where it cannot be read, or what it was started with
-    is not here; it is the caller's to give up then, as it is where the store fails."""
+    """A turn that is ours, to resume. TurnQuarantined if it cannot be read, or if what it was started with is
+    missing here. The caller gives it up then, as it does if the store fails."""
     log = await read_turn(services, turn)
     _check_here(services, turn, log.turn.options)
     return log
 
 
 async def read_turn(services: Services, turn: str) -> TurnLog:
-    """A turn that is ours, as it stands. TurnSetAside where it cannot be read."""
+    """A turn that is ours, as it stands. TurnQuarantined where it cannot be read."""
     try:
         return await _load(services, turn)
-    except (TurnSetAside, StoreUnavailable):
+    except (TurnQuarantined, StoreUnavailable):
         raise
     except (DragomanError, ValidationError, ValueError, LookupError) as error:
         why = " ".join(str(error).split())[:200]
-        raise TurnSetAside(turn, sentence("aside.unreadable", why=why)) from error
+        raise TurnQuarantined(turn, sentence("aside.unreadable", why=why)) from error
 
 
 async def _load(services: Services, turn: str) -> TurnLog:
     store = services.store
     facts = [FACT.load(body) for body in await store.facts(turn)]
     if not facts or not isinstance(facts[0], TurnStarted):
-        raise TurnSetAside(turn, sentence("aside.no_start"))
+        raise TurnQuarantined(turn, sentence("aside.no_start"))
     row = await store.turn(turn)
     messages, _ = await store.messages(row.conversation)
     tree = Tree(messages)
@@ -58,7 +58,7 @@ async def _load(services: Services, turn: str) -> TurnLog:
 
 def _check_here(services: Services, turn: str, options: TurnOptions) -> None:
     if (why := missing_here(services, options)) is not None:
-        raise TurnSetAside(turn, why)
+        raise TurnQuarantined(turn, why)
 
 
 def missing_here(services: Services, options: TurnOptions) -> str | None:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TypeAlias
 
 from dragoman.conversation.tree import Conversation
-from dragoman.errors import NotFound, TurnSetAside, Unreadable
+from dragoman.errors import NotFound, TurnQuarantined, Unreadable
 from dragoman.messages.message import CallState
 from dragoman.store.store import Store, TurnRow
 from dragoman.turn.live.loading import read_turn
@@ -28,12 +28,12 @@ async def cancel_turn(services: Services, wake: Wake, turn: str, reason: str, by
         return False
     try:
         await wake(turn)
-    except TurnSetAside:
-        await end_set_aside(services, wake, turn, reason, by)
+    except TurnQuarantined:
+        await end_quarantined(services, wake, turn, reason, by)
     return True
 
 
-async def end_set_aside(
+async def end_quarantined(
     services: Services, wake: Wake, turn: str, reason: str, by: str | None = None
 ) -> None:
     """Cancel a turn that cannot go on here: by its facts, or, where these cannot be read, as it is."""
@@ -42,7 +42,7 @@ async def end_set_aside(
         return  # somebody else has it, and hears of the cancel
     try:
         log = await read_turn(services, turn)
-    except TurnSetAside:
+    except TurnQuarantined:
         await store.close_turn(turn)
         with suppress(Unreadable):
             await _cancel_tasks_of_unread(services, wake, turn)

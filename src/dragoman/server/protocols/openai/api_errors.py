@@ -24,7 +24,7 @@ from dragoman.errors import (
     StoreUnavailable,
     TurnBusy,
     TurnEnded,
-    TurnSetAside,
+    TurnQuarantined,
 )
 from dragoman.messages.ids import new_id
 from dragoman.server.problems import detail_of, without_paths
@@ -98,7 +98,7 @@ def response_to(error: DragomanError) -> Response:
             return error_response(422, detail, code="idempotency_key_reused", headers=NEVER_AGAIN)
         case TurnBusy():
             return error_response(409, detail, code="turn_busy", headers={"retry-after": _SOON})
-        case TurnEnded() | AlreadyAnswered() | TurnSetAside():
+        case TurnEnded() | AlreadyAnswered() | TurnQuarantined():
             return error_response(409, detail, headers=NEVER_AGAIN)
         case StoreUnavailable(retryable=retryable):
             again = _SOON if retryable else _LATER
