@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import tool
-from dragoman.turn.steps.call import bounded
+from dragoman.turn.steps.shorten import bounded
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import only_call, runtime_with
 

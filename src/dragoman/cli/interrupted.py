@@ -9,7 +9,7 @@ from dragoman.runtime import Runtime
 from dragoman.store.store import Store, TurnRow
 from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.turn.machine import State
-from dragoman.turn.steps.subtasks import end_quarantined
+from dragoman.turn.steps.cancel import end_quarantined
 
 
 async def interrupted_conversations(store: Store) -> set[str]:

@@ -35,7 +35,7 @@ from dragoman.store.codecs import QUESTION
 from dragoman.store.store import ListChange, TurnRow
 from dragoman.turn.live.event_log import QUARANTINED, owner_of
 from dragoman.turn.live.log import TurnLog
-from dragoman.turn.steps.subtasks import root_of
+from dragoman.turn.steps.family import root_of
 
 FeedT = TypeVar("FeedT", bound=Feed)
 

@@ -33,7 +33,7 @@ from dragoman.tools.mcp.source import McpSource
 from dragoman.tools.permissions import literal
 from dragoman.tools.tool import client_tool
 from dragoman.tools.toolbox import Group
-from dragoman.turn.acting_agent import load_grants
+from dragoman.turn.steps.authority import load_grants
 
 PERMISSION = "mcp_server"  # `allow = ["mcp_server:npx *"]` asks no question about such servers
 _log = logging.getLogger("dragoman.acp")

@@ -1,4 +1,4 @@
-"""Conversations that somebody else's client names, what it says was said in them, and what it says now."""
+"""Finds the conversation that a client of another protocol names, starts its turn, and streams the reply."""
 
 from __future__ import annotations
 

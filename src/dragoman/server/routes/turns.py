@@ -22,8 +22,8 @@ from dragoman.store.store import TurnRow
 from dragoman.turn.api.turn_handle import load_trace, result_of
 from dragoman.turn.facts import FACT, CallChange, Fact
 from dragoman.turn.machine import replay
+from dragoman.turn.steps.family import sender_of
 from dragoman.turn.steps.request_layers import ContextUse
-from dragoman.turn.steps.subtasks import sender_of
 
 router = api_router("turns")
 _PLACE = re.compile(rf"^([0-9]{{1,18}}|{OVER})$")  # the id of an event of a turn

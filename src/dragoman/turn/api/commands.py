@@ -35,14 +35,7 @@ from dragoman.tools.cage.policy import NET, WRITE
 from dragoman.tools.permissions import literal
 from dragoman.tools.repair import repair_arguments
 from dragoman.trace_context import callers_trace
-from dragoman.turn.acting_agent import (
-    Givers,
-    agent_before,
-    agents_of,
-    first_agent,
-    load_authority,
-    load_givers,
-)
+from dragoman.turn.acting_agent import agent_before, agents_of, first_agent
 from dragoman.turn.api.approvals import (
     arguments_for_hunks,
     check_answer,
@@ -70,9 +63,11 @@ from dragoman.turn.machine import replay
 from dragoman.turn.send import NO_INPUTS, TurnInputs, user_message
 from dragoman.turn.services import Services
 from dragoman.turn.settings import check_dialect
+from dragoman.turn.steps.authority import Givers, load_authority, load_givers
+from dragoman.turn.steps.cancel import cancel_turn, end_quarantined
+from dragoman.turn.steps.family import root_of, sender_of
 from dragoman.turn.steps.request_layers import options_of
 from dragoman.turn.steps.rerun_call import check_change
-from dragoman.turn.steps.subtasks import cancel_turn, end_quarantined, root_of, sender_of
 from dragoman.wire.wire import Model
 
 _log = logging.getLogger("dragoman.turn")

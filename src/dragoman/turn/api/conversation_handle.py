@@ -25,7 +25,7 @@ from dragoman.turn.output import OutputType, output_of
 from dragoman.turn.send import SendOptions, TurnInputs, send_key, sent_bytes, turn_options, with_contexts
 from dragoman.turn.services import Services
 from dragoman.turn.settings import ConversationOptions, as_json, changed
-from dragoman.turn.steps.subtasks import root_of
+from dragoman.turn.steps.family import root_of
 from dragoman.workspace.workspaces import OWN
 
 T = TypeVar("T", default=str)

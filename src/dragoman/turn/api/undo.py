@@ -25,7 +25,7 @@ from dragoman.turn.api.undo_points import (
     records_after,
     undone_in,
 )
-from dragoman.turn.steps.subtasks import family_of, root_of, tasks_given
+from dragoman.turn.steps.family import family_of, root_of, tasks_given
 from dragoman.workspace.blame import BlamedLine, blame
 from dragoman.workspace.diff import FileDiff, diff_of, joined
 from dragoman.workspace.histories import Histories, InFolder, finish_reverts, revert_together

@@ -27,7 +27,7 @@ from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.signals import moves_waiting
 from dragoman.turn.machine import State
 from dragoman.turn.services import Services
-from dragoman.turn.steps.subtasks import sender_of
+from dragoman.turn.steps.family import sender_of
 
 Role: TypeAlias = Literal["web", "worker", "both"]
 ROLES: tuple[Role, ...] = ("web", "worker", "both")

@@ -1,4 +1,4 @@
-"""Runs turns as tasks of this process, adopts those whose process died, and wakes those that wait."""
+"""Runs turns as tasks of this process, adopts those whose process died, and starts queued ones in order."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from dragoman.turn.live.event_log import tell_quarantined
 from dragoman.turn.live.loading import Paths, load_path, load_turn, missing_here
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.services import Services
+from dragoman.turn.steps.cancel import end_quarantined
 from dragoman.turn.steps.runner import Runner
-from dragoman.turn.steps.subtasks import end_quarantined
 
 _log = logging.getLogger("dragoman.turn")
 _ORPHANS = 5.0  # seconds between looks for turns whose process died

@@ -6,12 +6,11 @@ Each station is a fact, so a call that was left at any of them by a dead process
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from dragoman.errors import AlreadyAnswered, NotFound, StoreUnavailable
+from dragoman.errors import AlreadyAnswered, NotFound
 from dragoman.messages import events as e
 from dragoman.messages.asked import call_asked, call_end
 from dragoman.messages.codec import replace_fast
@@ -19,7 +18,7 @@ from dragoman.messages.message import CallState, ToolCall, ToolResult, canonical
 from dragoman.messages.questions import NOBODY, Answer, Question, Rule
 from dragoman.sentences import sentence, together
 from dragoman.store.codecs import RESULT
-from dragoman.store.store import Change, Store
+from dragoman.store.store import Change
 from dragoman.tools.execute import Outcome, execute, failed
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Offer
@@ -54,71 +53,15 @@ from dragoman.turn.steps.plan import (
     plan_repeated,
 )
 from dragoman.turn.steps.prepare import PreparedTurn, offer_to_calls
+from dragoman.turn.steps.shorten import shorten
 from dragoman.turn.steps.slots import Lanes, Slot
 from dragoman.turn.steps.tool_context import CallContext
-
-# Shortens a long output for the model: head and tail, with a note on what is missing.
-
-
-def bounded(text: str, call: str, max_lines: int, max_bytes: int) -> str:
-    """The text itself if it is short enough, else its two ends. They never meet."""
-    lines = text.splitlines(keepends=True)
-    if len(lines) <= max_lines and len(text.encode()) <= max_bytes:
-        return text
-    head = _fit(lines, max_lines // 2, max_bytes // 2, from_end=False)
-    tail = _fit(lines, max_lines - max_lines // 2, max_bytes - max_bytes // 2, from_end=True)
-    left_out = len(text) - len(head) - len(tail)
-    note = (
-        f"\n[… {left_out} of {len(text)} characters ({len(lines)} lines in all) are left out here; "
-        f"read_output(call={call!r}, start=LINE) shows them …]\n"
-    )
-    return head + note + tail
-
-
-def _fit(lines: list[str], max_lines: int, max_bytes: int, *, from_end: bool) -> str:
-    """As many whole lines as fit. Where that leaves more than half the room, a piece of the next one too."""
-    chosen: list[str] = []
-    room = max_bytes
-    for line in reversed(lines) if from_end else lines:
-        size = len(line.encode())
-        if len(chosen) == max_lines:
-            break
-        if size > room:
-            if room > max_bytes // 2:
-                data = line.encode()
-                chosen.append((data[-room:] if from_end else data[:room]).decode(errors="ignore"))
-            break
-        chosen.append(line)
-        room -= size
-    return "".join(reversed(chosen) if from_end else chosen)
-
-
-# A result that is too long for a model: it is shown a part of it, and the whole is kept.
-
-
-NOT_KEPT = "[The whole output could not be stored: read_output has no more of it than this.]"
-_log = logging.getLogger("dragoman.turn")
-
-
-async def shorten(result: ToolResult, call: ToolCall, tool: Tool, store: Store) -> ToolResult:
-    """What the model is shown; the whole is kept where that is not all of it."""
-    shown = bounded(result.text, call.id, tool.max_lines, tool.max_bytes)
-    if shown is result.text:
-        return result
-    if call.made_in is not None and result.value is not None:  # its program gets the value
-        result = replace(result, metadata={**result.metadata, "whole": "json"})
-    try:
-        blob = await store.put_blob(result.text.encode())
-    except StoreUnavailable as error:  # it has done its work, and is not to lose all of its result
-        _log.warning("the whole output of call %s is not kept: %s", call.id, error)
-        return replace(result, text=f"{shown}\n{NOT_KEPT}", value=None)
-    return replace(result, text=shown, value=None, blob=blob)
-
 
 REJECTED = "A person did not let this call run."
 NOBODY_THERE = "No rule allows this call, and no user was there to approve it: it did not run."
 INTERRUPTED = "The program stopped while this call ran: whether it took effect is not known."
 WITHHELD = "The call ran. A person decided that its result is not to be shown."
+_FAILED = "dragoman.failed"  # in the metadata of a result that waits for its review: whether the call failed
 _GRACE = 5.0  # seconds a tool may take to stop when it is told to
 
 
@@ -413,7 +356,7 @@ class CallRun:
         review = self._prepared.review(tool, call.tool)
         if review == "always" or (review == "on_error" and failed):
             self._withdraw_questions()
-            result = replace(result, metadata={**result.metadata, "failed": failed})
+            result = replace(result, metadata={**result.metadata, _FAILED: failed})
             question = question_about(self._log, call, tool, "review", result=result)
             reviewing = replace(call, state=CallState.REVIEWING)
             self._log.under_review[self._id] = result
@@ -432,13 +375,13 @@ class CallRun:
             reason = f" They said: {received.value.reason}" if received.value.reason else ""
             result = ToolResult(WITHHELD + reason)
             return await self._settle(call, CallState.WITHHELD, result, decided=decided)
-        metadata = {key: value for key, value in held.metadata.items() if key != "failed"}
+        metadata = {key: value for key, value in held.metadata.items() if key != _FAILED}
         result = replace(held, metadata=metadata)
         if isinstance(received.value.value, str):
             note = sentence("result.edited")
             result = replace(result_instead(held, received.value.value), title=held.title, note=note)
         result = await shorten(result, call, self._tool_of(call), self._log.store)
-        state = CallState.FAILED if held.metadata.get("failed") else CallState.COMPLETED
+        state = CallState.FAILED if held.metadata.get(_FAILED) else CallState.COMPLETED
         return await self._settle(call, state, result, decided=decided)
 
     def _withdraw_questions(self, why_closed: str = "the tool did not wait for the answer") -> None:

@@ -1,4 +1,4 @@
-"""The tool chain of one step: every call of a reply to its result, with the plugins' hook beside them."""
+"""Runs the calls of a reply to their results, and decides about those that a crash cut short."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from dragoman.sentences import sentence
 from dragoman.store.store import Change, Unread
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Offer
-from dragoman.turn.acting_agent import load_grants
 from dragoman.turn.facts import (
     CallFinished,
     CallInterrupted,
@@ -32,6 +31,7 @@ from dragoman.turn.live.log import TurnLog, log_call
 from dragoman.turn.live.signals import take_in_steering
 from dragoman.turn.plugin import Appended, Appender, PlannedCalls, Plugin
 from dragoman.turn.steps.ask import question_about
+from dragoman.turn.steps.authority import load_grants
 from dragoman.turn.steps.call import INTERRUPTED, CallRun
 from dragoman.turn.steps.prepare import PreparedTurn
 from dragoman.turn.steps.slots import Lanes

@@ -19,10 +19,10 @@ from dragoman.tools.program import functions_of
 from dragoman.tools.tool import OtherPath, Tool, WantedCall
 from dragoman.tools.toolbox import Offer
 from dragoman.turn.acting_agent import NAME as HAND_OFF
-from dragoman.turn.acting_agent import load_grants
 from dragoman.turn.facts import CallFinished, CallsMade, InnerCall
 from dragoman.turn.live.log import log_call
 from dragoman.turn.plugin import PlannedCalls
+from dragoman.turn.steps.authority import load_grants
 from dragoman.turn.steps.plan import BY_PERSON, STOPPED
 from dragoman.turn.steps.prepare import PreparedTurn
 from dragoman.turn.steps.slots import Slot

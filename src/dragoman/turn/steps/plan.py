@@ -24,9 +24,9 @@ from dragoman.tools.repair import incomplete_arguments, repair_arguments, unknow
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Offer
 from dragoman.tools.workspace import previewing
-from dragoman.turn.acting_agent import load_authority
 from dragoman.turn.plugin import PlannedCall
 from dragoman.turn.steps.ask import question_about, question_to_run
+from dragoman.turn.steps.authority import load_authority
 from dragoman.turn.steps.prepare import PreparedTurn
 
 _log = logging.getLogger("dragoman.turn")

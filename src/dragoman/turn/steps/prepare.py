@@ -1,4 +1,4 @@
-"""The way to the next request: `prepare` starts the plugins once, `build_request` runs before every step."""
+"""Prepares requests: `assemble` and `start_plugins` run once in a turn, `build_request` before every step."""
 
 from __future__ import annotations
 
@@ -25,16 +25,7 @@ from dragoman.tools.permissions import hidden
 from dragoman.tools.program import condensed, functions_of, program_in
 from dragoman.tools.tool import Review, Tool
 from dragoman.tools.toolbox import Group, Offer
-from dragoman.turn.acting_agent import (
-    NAME,
-    Givers,
-    agents_in,
-    bounds_in,
-    handoff_tool,
-    handoffs_here,
-    keep_agent,
-    load_grants,
-)
+from dragoman.turn.acting_agent import NAME, agents_in, handoff_tool, handoffs_here, keep_agent
 from dragoman.turn.agent import Agent
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.signals import Signals, take_in_steering
@@ -43,6 +34,7 @@ from dragoman.turn.plugin import Cleanup, Hooks, Plugin, returned
 from dragoman.turn.send import NO_INPUTS, client_tools_of
 from dragoman.turn.services import Services
 from dragoman.turn.settings import AUTO
+from dragoman.turn.steps.authority import Givers, bounds_in, load_grants
 from dragoman.turn.steps.request_layers import (
     TOOL_RULES,
     deferred_offer,

@@ -30,12 +30,13 @@ from dragoman.tools.deferred import defer
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Offer
 from dragoman.turn.acting_agent import NAME as HAND_OFF
-from dragoman.turn.acting_agent import agents_of, bounds_in
+from dragoman.turn.acting_agent import agents_of
 from dragoman.turn.agent import Agent
 from dragoman.turn.facts import options_in
 from dragoman.turn.plugin import Hooks
 from dragoman.turn.send import client_tools_of
 from dragoman.turn.services import Services
+from dragoman.turn.steps.authority import bounds_in
 from dragoman.wire.media.selection import current_message
 from dragoman.wire.options import merge_options, without_removed
 from dragoman.wire.wire import Model

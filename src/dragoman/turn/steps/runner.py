@@ -28,14 +28,16 @@ from dragoman.messages.events import Notice, TurnStart
 from dragoman.messages.message import CallState
 from dragoman.tools.execute import Outcome
 from dragoman.trace_context import enter_trace
-from dragoman.turn.acting_agent import hands_over, keep_agent, load_givers
+from dragoman.turn.acting_agent import hands_over, keep_agent
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.signals import Signals
 from dragoman.turn.machine import State
 from dragoman.turn.plugin import Cleanup
 from dragoman.turn.services import Services
+from dragoman.turn.steps.authority import load_givers
 from dragoman.turn.steps.call import CallRun
 from dragoman.turn.steps.calls import Settled, recover, run_calls
+from dragoman.turn.steps.cancel import Wake, cancel_tasks
 from dragoman.turn.steps.finalize import conclude, keep_what_came, one_error, torn_reply
 from dragoman.turn.steps.prepare import (
     PreparedTurn,
@@ -51,7 +53,6 @@ from dragoman.turn.steps.prepare import (
 from dragoman.turn.steps.rerun_call import copy_steps
 from dragoman.turn.steps.slots import Lanes
 from dragoman.turn.steps.stream import Streamed, stream
-from dragoman.turn.steps.subtasks import Wake, cancel_tasks
 
 _log = logging.getLogger("dragoman.turn")
 _ASKED_AGAIN = 3  # how often one step is asked again because a plugin repaired the cause of an error

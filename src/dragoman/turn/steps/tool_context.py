@@ -26,12 +26,12 @@ from dragoman.tools.authorize import Ask, Authority, Refuse, authorize, authoriz
 from dragoman.tools.permissions import literal
 from dragoman.tools.tool import InnerCalls, Tool, ToolContext
 from dragoman.trace_context import within
-from dragoman.turn.acting_agent import authority_by_rules, load_authority
 from dragoman.turn.facts import ModelAsked, QuestionAnswered, QuestionWithdrawn, ToolAsked
 from dragoman.turn.live.log import TurnLog, asking_aside
 from dragoman.turn.live.signals import Received
 from dragoman.turn.services import Services
 from dragoman.turn.steps.ask import question_of_tool, question_on_the_way
+from dragoman.turn.steps.authority import authority_by_rules, load_authority
 from dragoman.turn.steps.prepare import PreparedTurn
 from dragoman.turn.steps.slots import Slot
 from dragoman.turn.steps.stream import store_made
