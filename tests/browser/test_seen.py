@@ -45,7 +45,7 @@ async def test_no_argument_is_hidden_and_hidden_characters_are_written_out_in_ev
     assert await shown.evaluate("e => e.scrollHeight <= e.clientHeight + 1")
     await expect(shown.get_by_test_id("show-all")).to_contain_text("+44 lines")
     await expect(person.by("allow")).to_be_disabled()  # P14: not before all of it was opened
-    await expect(person.by("hidden")).to_contain_text("not shown yet")
+    await expect(person.by("hidden")).to_contain_text("You have not seen all of this")
     await person.question.focus()
     await person.page.keyboard.press("a")
     await person.by("show-hidden").click()

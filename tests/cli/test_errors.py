@@ -31,9 +31,9 @@ def complaint(ended: Ended, status: int) -> str:
 
 async def test_a_missing_key_names_the_variable(tmp_path: Path) -> None:
     (tmp_path / "dragoman.toml").write_text('model = "anthropic/claude-x"\n')
-    assert "set ANTHROPIC_API_KEY" in complaint(await program("run", "Hi", folder=tmp_path), 2)
+    assert "Set ANTHROPIC_API_KEY" in complaint(await program("run", "Hi", folder=tmp_path), 2)
     somebody = await asyncio.to_thread(lambda: Person("chat", folder=tmp_path))
-    await asyncio.to_thread(somebody.sees, "set ANTHROPIC_API_KEY")
+    await asyncio.to_thread(somebody.sees, "Set ANTHROPIC_API_KEY")
     assert await asyncio.to_thread(somebody.ended) == 2
 
 
@@ -111,7 +111,7 @@ def test_a_chat_survives_a_full_disk(stage: Path, cli: Cli) -> None:
     cli("run", "hello")
     somebody = Person("chat", folder=stage, room=36_000)
     somebody.says("hello")
-    somebody.sees("see whether it is full")
+    somebody.sees("check whether")
     somebody.sees("› ")
     somebody.sees("hello")  # what could not be said stands there again
     somebody.types(f"{CTRL_C}/help")
@@ -183,7 +183,7 @@ def test_a_flag_that_cannot_be_followed_is_wrong_usage(words: tuple[str, ...], c
 
 
 def test_an_example_in_an_error_is_shown_whole(cli: Cli) -> None:
-    assert cli("list", "--store", "mysql://host/chat", status=2).err.endswith("postgresql://host/name\n")
+    assert cli("list", "--store", "mysql://host/chat", status=2).err.endswith("postgresql://host/name.\n")
 
 
 def test_a_folder_that_is_none_cannot_be_trusted(cli: Cli) -> None:

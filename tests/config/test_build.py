@@ -173,7 +173,7 @@ async def test_the_workspace_is_where_the_file_is(tmp_path: Path) -> None:
         ('tools = ["bascis"]', "dragoman.toml:2: unknown group 'bascis'"),
         ('workspace = "nowhere"', "is not a folder"),
         ('allow = [""]', "allow"),
-        ('mcp_file = "nowhere.json"', "cannot be read"),
+        ('mcp_file = "nowhere.json"', "cannot read"),
     ],
 )
 def test_what_cannot_be_is_said(tmp_path: Path, text: str, words: str) -> None:

@@ -105,7 +105,7 @@ async def test_a_text_does_not_become_a_picture_by_its_name(tmp_path: Path) -> N
             ACME_API_KEY=KEY,
         )
     assert (ended.status, ended.out) == (1, "The quick brown fox.\n")
-    assert "--out memo.png: nothing was written" in ended.err
+    assert "--out memo.png: the answer is text" in ended.err
     assert not (tmp_path / "memo.png").exists()
 
 

@@ -315,7 +315,7 @@ async def test_no_tools_and_no_prompt_go_to_a_model_that_does_not_talk(tmp_path:
 @pytest.mark.parametrize(
     ("model", "options", "match"),
     [
-        ("gpt-image-1", {"size": "huge"}, "The option size"),
+        ("gpt-image-1", {"size": "huge"}, "the option size"),
         ("gpt-image-1", {"quality": "best"}, "'low', 'medium', 'high'"),
         ("gpt-image-1", {"n": 11}, "less than or equal to 10"),
         ("gpt-image-1", {"temperature": 1}, "has no option 'temperature'"),

@@ -265,7 +265,7 @@ async def test_a_model_without_a_key_is_passed_over(
             assert (await turn.result()).text == "Two."
             assert _asked(events) == [("two/b", True)]
             reason = next(event.reason for event in events if isinstance(event, StepModel))
-            assert "anthropic/claude-sonnet-5 is left out: no key" in reason
+            assert "anthropic/claude-sonnet-5 is left out: No key" in reason
             assert (await turn.turn()).options.started_with == "anthropic/claude-sonnet-5, two/b"
             assert "ANTHROPIC_API_KEY" in caplog.text
             monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-0123456789")

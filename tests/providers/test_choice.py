@@ -27,7 +27,7 @@ async def chosen(
 
 async def test_what_is_named_wins_over_everything() -> None:
     choice = await chosen("groq/x", OLLAMA, OPENAI_API_KEY="k")
-    assert choice == ModelChoice("groq/x", "it is named")
+    assert choice == ModelChoice("groq/x", "you named it")
 
 
 async def test_a_server_that_runs_comes_before_a_key() -> None:

@@ -55,7 +55,7 @@ def test_a_keyring_that_is_locked_or_not_installed_has_no_key(monkeypatch: pytes
 
 
 def test_a_missing_key_is_told_with_its_variables_and_the_way_to_store_it() -> None:
-    says = "no key for Acme: set ACME_KEY or OTHER_KEY .* `dragoman keys set acme`"
+    says = "No key for Acme. Set ACME_KEY or OTHER_KEY .* `dragoman keys set acme`"
     with pytest.raises(ConfigError, match=says):
         sign_in(ACME, Keys(environment={}, use_keyring=False), ACME.base_url)
 

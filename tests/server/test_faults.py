@@ -77,7 +77,7 @@ async def test_a_damaged_file_is_no_bug_of_the_server_also_where_it_finds_out_wh
         refused = await site.ask("GET", "/api/me", headers={"authorization": "Bearer key of ada"})
         assert (refused.status, refused.headers["retry-after"]) == (503, "30")
         assert "the file is damaged" in refused.body["detail"]
-        assert "restore it from a copy" in refused.body["hint"]
+        assert "restore a backup" in refused.body["hint"]
         assert (await site.get("/api/me"))["user"] == "local"
 
 
@@ -126,7 +126,7 @@ async def test_a_conversation_that_cannot_be_read_is_listed_taken_out_and_delete
         ):
             refused = await site.ask(method, path, body)
             assert refused.status == 422, (method, path, refused.status)
-            assert "cannot be read" in refused.body["detail"]
+            assert "Dragoman cannot read" in refused.body["detail"]
             assert refused.body["ways"] == {
                 "export": f"/api/conversations/{id}/raw",
                 "delete": f"/api/conversations/{id}",
@@ -201,7 +201,7 @@ async def test_a_turn_whose_facts_cannot_be_read_is_shown_and_goes_with_its_conv
                 db.execute("UPDATE facts SET body = ? WHERE seq = 2", (body,))
             assert await site.state(turn) == "completed"
             refused = await site.ask("GET", f"/api/turns/{turn}/facts")
-            assert (refused.status, "cannot be read" in refused.body["detail"]) == (422, True)
+            assert (refused.status, "Dragoman cannot read" in refused.body["detail"]) == (422, True)
         assert (await site.ask("DELETE", f"/api/conversations/{id}")).status == 204
 
 
@@ -250,7 +250,7 @@ async def test_a_turn_that_cannot_go_on_here_is_interrupted_and_can_be_closed(tm
             refused = await site.ask(method, path)
             assert refused.status == 409
             assert "scripted/model" in refused.body["detail"]
-            assert "can be cancelled" in refused.body["detail"]
+            assert "You can cancel it here" in refused.body["detail"]
         assert await site.post(f"/api/turns/{turn}/cancel") == {"cancelled": True}
         assert await site.state(turn) == "cancelled"
         assert (await site.get(f"/api/conversations/{id}/tree"))["turns"] == []

@@ -136,4 +136,4 @@ async def test_the_settings_described_are_those_a_conversation_takes(tmp_path: P
     """R1"""
     async with served(tmp_path, [says("x")]) as site:
         refused = await site.ask("POST", "/api/conversations", {"settings": {"colour": "red"}})
-    assert refused.body["detail"].rpartition("there are ")[2].split(", ") == list(SETTINGS)
+    assert refused.body["detail"].rpartition("Settings: ")[2].split(", ") == list(SETTINGS)

@@ -509,7 +509,7 @@ def test_a_secret_file_that_is_damaged_is_not_used(tmp_path: Path) -> None:
     made = load_secret(tmp_path / "new" / "secret")
     assert load_secret(tmp_path / "new" / "secret") == made
     (tmp_path / "secret").write_bytes(b"short")
-    with pytest.raises(ConfigError, match="delete it"):
+    with pytest.raises(ConfigError, match="Delete it"):
         load_secret(tmp_path / "secret")
 
 

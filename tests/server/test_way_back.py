@@ -91,10 +91,10 @@ async def test_conflicts_are_named_with_409(tmp_path: Path, work: Path) -> None:
         refused = await site.ask("POST", f"/api/turns/{turn}/revert", {"files_only": True})
         assert refused.status == 409
         assert refused.body["conflicts"] == [{"path": "a.txt", "why": "it was changed since"}]
-        assert not (await site.get(f"/api/turns/{turn}/diff"))["taken_back"]
+        assert not (await site.get(f"/api/turns/{turn}/diff"))["undone"]
         await site.post(f"/api/turns/{turn}/revert", {"files_only": True, "force": True})
         assert (work / "a.txt").read_text() == "one\n"
-        assert (await site.get(f"/api/turns/{turn}/diff"))["taken_back"]
+        assert (await site.get(f"/api/turns/{turn}/diff"))["undone"]
 
 
 async def test_what_is_taken_back_twice_can_still_be_done_again(tmp_path: Path, work: Path) -> None:
@@ -110,7 +110,7 @@ async def test_what_is_taken_back_twice_can_still_be_done_again(tmp_path: Path, 
         again = f"/api/conversations/{id}/redo"
         assert [(await site.ask("POST", again, {})).status for _ in range(2)] == [200, 422]  # no second time
         assert (work / "a.txt").read_text() == "mine"
-        assert not (await site.get(f"/api/turns/{turn}/diff"))["taken_back"]
+        assert not (await site.get(f"/api/turns/{turn}/diff"))["undone"]
 
 
 async def test_what_was_taken_back_before_the_conversation_is_done_again_after_it(
@@ -126,7 +126,7 @@ async def test_what_was_taken_back_before_the_conversation_is_done_again_after_i
         assert (await site.post(f"/api/turns/{turn}/revert"))["moved"]
         again = f"/api/conversations/{id}/redo"
         await site.post(again)
-        assert (await site.get(f"/api/turns/{turn}/diff"))["taken_back"]
+        assert (await site.get(f"/api/turns/{turn}/diff"))["undone"]
         assert (work / "a.txt").read_text() == "one\n"
         await site.post(again)
         assert (work / "a.txt").read_text() == "one\ntwo\n"

@@ -138,7 +138,7 @@ async def test_an_attachment_that_was_altered_is_not_given_out(tmp_path: Path) -
     await store.open()
     try:
         store._blobs = CachedBlobs(store._folder)  # as in another process
-        with pytest.raises(Unreadable, match=f"blob {key} cannot be read"):
+        with pytest.raises(Unreadable, match=f"cannot read blob {key}"):
             await store.blob(key)
     finally:
         await store.close()

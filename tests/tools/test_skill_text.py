@@ -88,8 +88,8 @@ def test_what_cannot_be_edited_safely_is_refused_or_right(head: str) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"description": " \n "}, "no description"),
-        ({"text": "x" * 200_001}, "too big"),
+        ({"description": " \n "}, "needs a description"),
+        ({"text": "x" * 200_001}, "too large"),
         ({"text": "half \ud83d"}, "half a character"),
         ({"description": "\x01" * 4000}, "too long"),
     ],

@@ -378,10 +378,10 @@ async def test_an_option_nobody_knows_is_refused(tmp_path: Path, name: str) -> N
     """R9: by every door of the library, with the nearest name, before anything is stored."""
     options: Any = {name: 3}
     async with runtime_with(tmp_path, []) as runtime:
-        with pytest.raises(BadRequest, match=f"no option '{name}'"):
+        with pytest.raises(BadRequest, match=f"Unknown option '{name}'"):
             await runtime.send("go", **options)
         chat = await runtime.conversation()
-        with pytest.raises(BadRequest, match=f"no option '{name}'"):
+        with pytest.raises(BadRequest, match=f"Unknown option '{name}'"):
             await chat.send("go", **options)
         assert not await chat.messages()
 

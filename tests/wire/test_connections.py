@@ -108,7 +108,7 @@ async def test_a_model_on_this_machine_is_never_asked_through_the_environments_p
 
 async def test_a_proxy_of_a_kind_we_cannot_use_is_refused_without_its_password() -> None:
     async with client(proxy="socks5://me:secret@127.0.0.1:1080") as http:
-        with pytest.raises(ConfigError, match=r"the proxy for provider\.invalid is not") as raised:
+        with pytest.raises(ConfigError, match=r"the proxy for provider\.invalid must be") as raised:
             await ask(HttpModel(http, Plain(), Endpoint("http://provider.invalid"), model="small"))
     assert "secret" not in str(raised.value)
 

@@ -244,7 +244,7 @@ async def test_a_slow_reader_is_not_taken_for_a_stalled_provider() -> None:
 async def test_a_provider_that_never_begins_is_a_timeout() -> None:
     timeouts = Timeouts(first_byte=0.5)
     async with provider(waits) as served, client(timeouts=timeouts, retry=Retry(attempts=2)) as http:
-        with pytest.raises(ProviderError, match=r"did not begin to reply within 0\.5 s") as raised:
+        with pytest.raises(ProviderError, match=r"did not start its reply within 0\.5 s") as raised:
             await ask(model(http, served))
     assert raised.value.kind == "timeout"
     assert len(served.requests) == 2
@@ -276,7 +276,7 @@ async def test_half_a_character_at_the_end_is_a_reply_that_was_cut() -> None:
     received: list[Event] = []
     cut = frame(say="é")[: -len(b'"}\n\n') - 1]
     async with provider(streams(frame(say="Hel"), cut)) as served, client() as http:
-        with pytest.raises(ProviderError, match="could not be read") as raised:
+        with pytest.raises(ProviderError, match="cannot read a chunk") as raised:
             await ask(model(http, served), received)
     assert received == [TextDelta("Hel")]
     assert (raised.value.kind, raised.value.retryable) == ("garbled", True)
@@ -285,7 +285,7 @@ async def test_half_a_character_at_the_end_is_a_reply_that_was_cut() -> None:
 async def test_what_came_before_a_garbled_frame_in_the_same_read_is_kept() -> None:
     received: list[Event] = []
     async with provider(streams(frame(say="Hel") + b"data: [1, 2]\n\n")) as served, client() as http:
-        with pytest.raises(ProviderError, match=r"could not be read: '\[1, 2\]'"):
+        with pytest.raises(ProviderError, match=r"cannot read a chunk of the stream: '\[1, 2\]'"):
             await ask(model(http, served), received)
     assert received == [TextDelta("Hel")]
 

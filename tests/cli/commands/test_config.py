@@ -82,7 +82,7 @@ def test_everything_that_is_wrong_with_the_settings_is_told_at_once(
         "wrong.toml:2: unknown group 'hammer'",
         "wrong.toml:2: unknown group 'saw'",
         "wrong.toml:3: allow: ':x' is not a rule",
-        "none.json cannot be read",
+        "none.json: No such file",
         "wrong.toml, line 6: limits.max_rounds: it should be greater than or equal to 0",
         "wrong.toml, line 9: server.prot: unknown setting: did you mean port",
         "wrong.toml:10: agents.clerk: Unknown provider 'nowhere'",

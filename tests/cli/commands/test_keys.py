@@ -37,11 +37,11 @@ async def test_s6_a_key_is_stored_tested_listed_and_removed(tmp_path: Path) -> N
     failed = await run(tmp_path, "set", "acme", stdin=f"{KEY}\n")  # nobody is at that address any more
     assert "The test failed" in failed.err
     assert "ACME_API_KEY is removed" in (await run(tmp_path, "remove", "acme")).out
-    assert "no key of acme is stored" in (await run(tmp_path, "remove", "acme", status=2)).err
+    assert "No stored key of acme" in (await run(tmp_path, "remove", "acme", status=2)).err
     assert "No keys yet" in (await run(tmp_path, "list")).err
 
 
 async def test_what_is_no_key_is_refused(tmp_path: Path) -> None:
     assert "one word" in (await run(tmp_path, "set", "openai", stdin="two words\n", status=2)).err
-    assert "Unknown provider 'opnai'" in (await run(tmp_path, "set", "opnai", status=2)).err
+    assert "nknown provider 'opnai'" in (await run(tmp_path, "set", "opnai", status=2)).err
     assert "needs no key" in (await run(tmp_path, "set", "local", status=2)).err

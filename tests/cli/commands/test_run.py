@@ -424,7 +424,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
         ("--model", "opnai/gpt-4o", "--api-key", "x", "Hi"),
         "did you mean openai",
     ),
-    "no key": (("--model", "groq/x", "Hi"), "set GROQ_API_KEY"),
+    "no key": (("--model", "groq/x", "Hi"), "Set GROQ_API_KEY"),
     "no such dialect": (("--model", "ollama/x", "--dialect", "sign", "Hi"), "unknown dialect 'sign'"),
     "no such wire": (("--model", "ollama/x", "--wire", "smoke", "Hi"), "Unknown wire 'smoke'"),
     "not an address": (

@@ -122,7 +122,7 @@ async def test_a_file_that_the_model_cannot_take_is_refused_and_nothing_is_kept(
         ended = await run(server, tmp_path, "openai_chat", "--attach", "cat.bmp", "Look:")
         listed = await program("list", "--store", "chat.db", "--json", folder=tmp_path)
     assert (ended.status, server.bodies, listed.out.strip()) == (1, [], "[]")
-    assert "cat.bmp is image/bmp" in ended.err
+    assert "cat.bmp (image/bmp)" in ended.err
 
 
 async def test_what_was_learned_is_told_beside_the_answer(tmp_path: Path) -> None:

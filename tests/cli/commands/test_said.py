@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("run", "--agent", "zz", "hi"), "Unknown agent 'zz'"),
+        (("run", "--agent", "zz", "hi"), "unknown agent 'zz'"),
         (("run", "--model", "", "hi"), "--model: it is empty"),
         (("run", "--deny", "notes.writ", "hi"), "did you mean 'notes.write'?"),
         (("list", "--store", "typo.db"), "database not found"),

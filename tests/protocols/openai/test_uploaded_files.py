@@ -60,7 +60,7 @@ async def test_a_file_is_its_users_alone(tmp_path: Path) -> None:
                 ada.responses.create(model=MODEL, input=[{"role": "user", "content": content}]),
             ):
                 with pytest.raises(
-                    (openai.NotFoundError, openai.BadRequestError), match=r"not found|unknown"
+                    (openai.NotFoundError, openai.BadRequestError), match=r"not found|Unknown"
                 ):
                     await asked
             assert (await ada.files.list()).data == []

@@ -251,7 +251,7 @@ async def test_conversations_are_resources_and_commands_are_prompts(tmp_path: Pa
         assert template.uri_template == "dragoman://conversations/{id}"
         (read,) = (await client.read_resource(str(resource.uri))).contents
         assert "**calculator**" in read.text  # type: ignore[union-attr]
-        with pytest.raises(MCPError, match="unknown resource") as refused:
+        with pytest.raises(MCPError, match="Unknown resource") as refused:
             await client.read_resource("dragoman://nowhere")
         assert (refused.value.error.code, refused.value.error.data) == (-32602, {"uri": "dragoman://nowhere"})
         (prompt,) = (await client.list_prompts()).prompts
@@ -295,7 +295,7 @@ async def test_somebody_elses_conversations_are_not_there(tmp_path: Path) -> Non
             (resource,) = (await mine.list_resources()).resources
         async with over_http(url, theirs) as eve:
             assert (await eve.list_resources()).resources == []
-            with pytest.raises(MCPError, match="unknown resource"):
+            with pytest.raises(MCPError, match="Unknown resource"):
                 await eve.read_resource(str(resource.uri))
             await eve.call_tool("calculator", {"expression": "2 + 2"})
             (own,) = (await eve.list_resources()).resources

@@ -312,7 +312,7 @@ TRICKS = {
 }
 
 
-REFUSALS = ("open internet", "only http", "user name", "names no site", "not the address of a page")
+REFUSALS = ("open internet", "use an http", "user name", "names no site", "not the address of a page")
 
 
 @pytest.mark.parametrize("url", TRICKS.values(), ids=TRICKS)

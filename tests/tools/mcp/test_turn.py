@@ -88,7 +88,7 @@ async def test_a_tool_that_changed_is_asked_about_again_whatever_the_rules_say(t
     changed = McpSource("it", raw("changed"))
     second = await play(tmp_path, script, answer=no, tools=[changed])
     assert only_call(second).state is CallState.REJECTED
-    assert "in other words" in asked[0]
+    assert "describes itself differently" in asked[0]
 
 
 async def test_a_tool_that_changed_since_it_was_offered_is_asked_about(tmp_path: Path) -> None:

@@ -211,7 +211,7 @@ def test_files_are_sent_in_the_form_each_kind_has_here() -> None:
 
 
 def test_a_wire_without_blobs_says_what_is_missing() -> None:
-    with pytest.raises(ConfigError, match="was not read"):
+    with pytest.raises(ConfigError, match="did not read"):
         WIRE().encode(Request(MODEL, (RequestMessage("user", (File("image/png", blob="sha"),)),)))
 
 
