@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from dragoman import Agent, Runtime, ScriptedModel
+from dragoman import Agent, Runtime, ScriptedModel, ToolContext, tool
 from dragoman.errors import ConfigError
 from dragoman.plugins.limits import Team
 from dragoman.server.auth import key_hash
@@ -194,3 +194,57 @@ async def test_a_skill_for_a_team_that_is_nowhere_hinders_nobody(tmp_path: Path,
         seen = [json.dumps(await person.get("/api/tools")) for person in (admin, bob)]
     assert ["price-list" in one for one in seen] == [True, False]
     assert "Unknown teams: support" in caplog.text
+
+
+async def test_what_comes_for_a_team_while_a_turn_runs_is_not_for_others(tmp_path: Path) -> None:
+    """V2 × T14: the first skill, and the first agent, that a team is given."""
+    folder = tmp_path / "skills"
+    folder.mkdir()
+
+    @tool
+    def arrive(context: ToolContext) -> str:
+        """Let them come."""
+        file = folder / "price-list" / "SKILL.md"
+        file.parent.mkdir()
+        file.write_text(SKILL.format(name="price-list", more="teams: [support]\n"))
+        site.runtime.use_agents([AGENTS[1], AGENTS[2]])
+        return "there"
+
+    nothing: dict[str, Any] = {"agents": [AGENTS[1]], "prompts": {}, "allow": ["*"]}
+    script = [calls("arrive"), says("done")]
+    async with office(tmp_path, script, tools=[Skills([folder]), arrive], **nothing) as (site, _, bob):
+        turn = await bob.say("go")
+        await bob.until(f"/api/turns/{turn}/events", "turn.end")
+        requests = model_of(site.runtime).requests
+        seen = [one.system + json.dumps([spec.parameters for spec in one.tools]) for one in requests]
+    assert [name in seen[1] for name in ("price-list", "insider", "clerk")] == [False, False, True]
+
+
+async def test_nobody_finds_out_about_tools_of_others(tmp_path: Path) -> None:
+    """V1, V2: by what filled a context, by a call with other arguments, or by a switch."""
+    made = [[calls(name, text="a"), says("ok"), says("again")] for name in ("crm_echo", "xyz_echo")]
+    async with office(tmp_path, [says("ok"), *made[0], *made[1], says("ok")]) as (_, ada, bob):
+        turn = await bob.say("hi")
+        await bob.until(f"/api/turns/{turn}/events", "turn.end")
+        assert "crm" not in json.dumps(await bob.get(f"/api/turns/{turn}/context"))
+
+        told = []
+        for name in ("crm_echo", "xyz_echo"):
+            talk = await bob.conversation()
+            turn = await bob.say(name, talk)
+            await bob.until(f"/api/turns/{turn}/events", "turn.end")
+            tree = (await bob.get(f"/api/conversations/{talk}/tree"))["messages"]
+            (id,) = [part["id"] for one in tree for part in one["parts"] if part["type"] == "call"]
+            answer = await bob.ask("POST", f"/api/calls/{id}/rerun", {"arguments": {"zzz": 1}})
+            told.append(answer.status)
+        assert told[0] == told[1]
+
+        talk = await ada.conversation()
+        await ada.ask("PATCH", f"/api/conversations/{talk}", {"settings": {"tools": {"crm": False}}})
+        await ada.ask("PUT", f"/api/conversations/{talk}/members/bob", {"role": "takes_part"})
+        turn = await ada.say("hi", talk)
+        await ada.until(f"/api/turns/{turn}/events", "turn.end")
+        (leaf,) = [one["id"] for one in (await ada.get(f"/api/conversations/{talk}/tree"))["messages"][-1:]]
+        fork = (await bob.post(f"/api/conversations/{talk}/fork", {"message": leaf}))["id"]
+        switches = {"settings": {"tools": {"crm": False, "skills": False}}}
+        assert (await bob.ask("PATCH", f"/api/conversations/{fork}", switches)).status == 200

@@ -83,7 +83,10 @@ def _origin(text: str) -> str:
     return text
 
 
-_OURS = ("/api", "/assets", "/c", "/callback", "/healthz", "/metrics", "/oidc", "/readyz", "/sandbox", "/v1")
+_OURS = (
+    *("/api", "/assets", "/c", "/callback", "/healthz", "/metrics", "/oidc", "/preview", "/readyz"),
+    *("/sandbox", "/shared", "/v1"),
+)
 
 
 def _below(text: str) -> str:

@@ -153,7 +153,7 @@ class Skills:
         return {team for skill in self.skills.values() for team in skill.teams}
 
     def seen_by(self, teams: Collection[str]) -> Skills:
-        return TeamSkills(self, teams) if self.teams else self
+        return TeamSkills(self, teams)  # also where none has teams: the next one that comes may have
 
 
 class TeamSkills(Skills):

@@ -102,11 +102,12 @@ async def settings_at(
 
 async def keep_agent(services: Services, log: TurnLog) -> None:
     """Let the turns that follow begin with who continues, unless a person chose another one meanwhile: those
-    that are queued, too."""
+    that are queued, too, unless it is for teams, which their senders may not be in."""
     agents, here = agents_in(services, log), log.conversation.id
     if len(agents) > 1:
         await services.store.change_settings(here, lambda before: _handed_on(before, agents))
-        if (await services.store.conversation(here)).settings.get("agent") == agents[-1].name:
+        chosen = (await services.store.conversation(here)).settings.get("agent")
+        if chosen == agents[-1].name and not agents[-1].teams:
             model = _model_of(services, agents[-1])
             await services.store.renew_queued(here, lambda fact: _queued_for(fact, agents, model))
 

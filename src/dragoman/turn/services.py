@@ -88,15 +88,17 @@ class Services:
         if name is None:
             return NOBODY_IN_PARTICULAR
         if name not in self.agents:
-            raise NotFound("agent", name, sentence("hint.there_are", names=", ".join(self.agents) or "none"))
+            everybodys = [each for each, agent in self.agents.items() if not agent.teams]
+            raise NotFound("agent", name, sentence("hint.there_are", names=", ".join(everybodys) or "none"))
         return self.agents[name]
 
     async def seen_by(self, user: str) -> Services:
         """What this user sees and can use: what was given to no team, or to one of the user's. The only place
-        where this is decided (V2). The admin sees everything."""
-        given = self.teams_given()
-        if user == LOCAL or not given:
+        where this is decided (V2). The admin sees everything. What comes for a team later is not in it: a
+        skill, or an agent, that nobody was given when a turn began."""
+        if user == LOCAL:
             return self
+        given = self.teams_given()
         teams = {name for name in given if user in self.teams.get(name, ())}
         teams |= {name for name in given - teams if user in await self.store.members_of(name)}
         return replace(

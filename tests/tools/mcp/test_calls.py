@@ -201,7 +201,10 @@ async def test_a_call_that_becomes_a_task_comes_to_its_result(newest: McpSource)
     assert [text for text, _ in bench.questions] == ["it asks: Who?"]
 
 
-@pytest.mark.parametrize(("how", "why"), [("fails", "the disk is full"), ("stops", "without a result")])
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [("fails", "the disk is full"), ("stops", "without a result"), ("forgets", "took effect is not known")],
+)
 async def test_a_task_without_a_result_is_a_failed_call(newest: McpSource, how: str, why: str) -> None:
     """C6"""
     outcome = await call(newest, "later", how=how)

@@ -100,11 +100,18 @@ async def new_grant(context: TheContext, body: bodies.NewGrant) -> shapes.GrantV
 
 @router.get("/rules")
 async def rules(context: TheContext) -> shapes.RuleList:
-    """The rules of the settings, with file and line, and those of agents."""
+    """The rules of the settings, with file and line, and those of agents. Not those about servers that you
+    cannot use."""
     services = await context.services()
+    seen = {source.name for source in services.toolbox.sources}
+    hidden = tuple(
+        f"mcp.{source.name}."
+        for source in context.runtime.services.toolbox.sources
+        if source.name not in seen
+    )
     named = [shapes.RuleView(rule, agent.name) for agent in services.agents.values() for rule in agent.rules]
-    given = [*services.rules, *services.later_denials(())]
-    return shapes.RuleList([*map(shapes.RuleView, given), *named])
+    given = [shapes.RuleView(rule) for rule in (*services.rules, *services.later_denials(()))]
+    return shapes.RuleList([one for one in (*given, *named) if not one.rule.permission.startswith(hidden)])
 
 
 @router.get("/rules/decision")
@@ -148,7 +155,7 @@ async def covered(
     rules = [parse_rule(text, "allow") for text in rule]
     if question is not None:
         await context.question(question, Right.ANSWER)
-    return await calls_covered_by(context.runtime.services, rules, user=context.person, question=question)
+    return await calls_covered_by(await context.services(), rules, user=context.person, question=question)
 
 
 @router.delete("/grants/{id}", status_code=204)

@@ -88,7 +88,8 @@ async def change_conversation(
     only_leaf = body.model_fields_set <= {"leaf"}
     await context.check(id, Right.TAKE_PART if only_leaf else Right.OWN)
     handle = await context.runtime.conversation(id)
-    settings = await _settings(context, body.settings or {})
+    before = (await handle.info()).settings if body.settings else None
+    settings = await _settings(context, body.settings or {}, before)
     if body.leaf is not None:
         await handle.move_to(body.leaf)  # first: it may be refused, and then nothing is changed
     if settings:
@@ -180,11 +181,17 @@ def _attachment(title: str, ending: str, id: str) -> str:
     return f"attachment; filename=\"{plain}.{ending}\"; filename*=UTF-8''{quote(f'{words}.{ending}')}"
 
 
-async def _settings(context: Context, wanted: bodies.ConversationSettings) -> dict[str, Any]:
-    """The same, if they can be followed."""
+async def _settings(
+    context: Context, wanted: bodies.ConversationSettings, before: Mapping[str, JsonValue] | None = None
+) -> dict[str, Any]:
+    """The same, if they can be followed. A switch that stays as it was may be of a tool that is gone, or that
+    another user had."""
     settings = known(cast("dict[str, JsonValue]", wanted))
     services = await context.services()
-    services.toolbox.check_switches(cast("Mapping[str, bool | None] | None", settings.get("tools")))
+    switches, old = settings.get("tools"), (before or {}).get("tools")
+    if isinstance(switches, dict) and isinstance(old, dict):
+        switches = {name: on for name, on in switches.items() if old.get(name) != on}
+    services.toolbox.check_switches(cast("Mapping[str, bool | None] | None", switches))
     for name, find in (("agent", services.agent), ("model", services.model)):
         if isinstance(named := settings.get(name), str):
             try:

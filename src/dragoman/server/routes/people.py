@@ -35,7 +35,7 @@ async def me(context: TheContext) -> shapes.Me:
         version("dragoman"),
         await context.current_model(),
         services.mode,
-        [agent_view(agent) for agent in services.agents.values()],
+        [agent_view(agent, services) for agent in services.agents.values()],
         shapes.UploadLimits(context.upload_limit, _rounds(services)),
         services.workspaces.main.folder.resolve().name if services.workspaces.main is not None else None,
         list(services.workspaces.named),

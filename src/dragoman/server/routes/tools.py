@@ -23,6 +23,7 @@ from dragoman.tools.permissions import concerns
 from dragoman.tools.tool import Review, Tool
 from dragoman.tools.toolbox import Group
 from dragoman.turn.agent import Agent
+from dragoman.turn.services import Services
 from dragoman.turn.settings import unchecked
 from dragoman.turn.steps.request_layers import conversation_switches, deferred_offer, model_here
 
@@ -72,7 +73,8 @@ async def tools(
 
 @router.get("/agents")
 async def agents(context: TheContext) -> shapes.AgentList:
-    return shapes.AgentList([agent_view(agent) for agent in (await context.services()).agents.values()])
+    services = await context.services()
+    return shapes.AgentList([agent_view(agent, services) for agent in services.agents.values()])
 
 
 def _group_view(
@@ -105,8 +107,9 @@ def _tool_view(tool: Tool, offered_as: str | None, rules: Sequence[Rule], review
     )
 
 
-def agent_view(agent: Agent) -> shapes.AgentView:
-    tools = list(agent.tools) if agent.tools is not None else None
+def agent_view(agent: Agent, services: Services) -> shapes.AgentView:
+    """With those of its tools that the user can see."""
+    tools = [one for one in agent.tools if services.toolbox.knows(one)] if agent.tools is not None else None
     return shapes.AgentView(agent.name, agent.description, agent.model, tools)
 
 

@@ -18,6 +18,8 @@ from mcp.client.session import ClientRequestContext, ClientSession
 from pydantic import JsonValue
 
 from dragoman.errors import ToolFailed
+from dragoman.tools.mcp.contents import LONGEST_REPORT
+from dragoman.tools.mcp.diagnostics import UNKNOWN_EFFECT
 
 _PAUSE = 1.0  # seconds between two looks, unless the server names them
 _SHORTEST, _LONGEST = 0.05, 30.0
@@ -65,9 +67,12 @@ class Tasks(ClientExtension):
         session, task = context.session, created.task_id
         try:
             return await self._result(session, task)
-        except BaseException:
+        except BaseException as error:
             with anyio.move_on_after(_CANCEL, shield=True), suppress(Exception):
                 await _ask(session, "cancel", types.EmptyResult, task)
+            if isinstance(error, MCPError):  # it has begun: whatever this was, the call is not made again
+                why = f"the task that the server made of it: {error.message[:2000]}. {UNKNOWN_EFFECT}"
+                raise ToolFailed(why) from error
             raise
 
     async def _result(self, session: ClientSession, task: str) -> types.CallToolResult:
@@ -77,11 +82,11 @@ class Tasks(ClientExtension):
             if found.result is not None:
                 return found.result
             if found.error is not None:
-                raise MCPError.from_error_data(found.error)
+                raise ToolFailed(f"the task failed: {found.error.message[:2000]}")
             if found.status not in ("working", "input_required"):
                 raise ToolFailed(f"the server ended the task without a result: {found.status}")
-            if found.status_message and found.status_message != told:
-                told = found.status_message
+            if found.status_message and found.status_message[:LONGEST_REPORT] != told:
+                told = found.status_message[:LONGEST_REPORT]
                 self._tell({"message": told})
             if asked := {id: one for id, one in (found.input_requests or {}).items() if id not in answered}:
                 answers = await _answers(session, asked)

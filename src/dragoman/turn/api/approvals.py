@@ -28,12 +28,15 @@ from dragoman.turn.agent import Agent
 from dragoman.turn.facts import options_in
 from dragoman.turn.send import client_tools_of
 from dragoman.turn.services import Services
+from dragoman.turn.steps.family import sender_of
 
 # Calls that wait for a person: which tool each one is for, and the same call with a part of its changes.
 
 
 async def waiting_tool(services: Services, asked: Question) -> Tool | None:
-    """None where it is not known here."""
+    """As the sender of the turn has it, since another user may have another tool of this name. None where it
+    is not known here."""
+    services = await services.seen_by(await sender_of(services.store, await services.store.turn(asked.turn)))
     if asked.tool == HAND_OFF:
         return handoff_tool(services, Agent(handoffs=tuple(services.agents)))
     brought = client_tools_of(options_in(await services.store.facts(asked.turn)))

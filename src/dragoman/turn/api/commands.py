@@ -169,7 +169,7 @@ class Commands:
     ) -> str:
         """A new version of the answer that holds a call: the same up to this one, which is made with other
         arguments, or has another result; the turn goes on from there."""
-        turn, message = await check_change(self._services, change)
+        turn, message = await check_change(self._services, change, by)
         again = await self._as_before(turn, options, message.conversation)
         if again.agent is None and turn is not None:  # it may have been handed over since
             again = replace(again, agent=first_agent(self._services, await self._options(turn)).name or None)

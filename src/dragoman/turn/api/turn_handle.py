@@ -39,6 +39,7 @@ from dragoman.turn.live.log import Listener, Snapshot
 from dragoman.turn.machine import State, Turn, replay
 from dragoman.turn.output import TYPED_OUTPUT, Output, Unfit
 from dragoman.turn.services import Services
+from dragoman.turn.steps.family import sender_of
 from dragoman.turn.steps.finalize import answer_of, finish_of
 from dragoman.turn.steps.request_layers import ContextUse, RequestLayers, context_use, layers_of
 from dragoman.turn.trace import TurnTrace, trace_turn
@@ -351,12 +352,15 @@ class TurnHandle(Generic[T]):
     async def request(self) -> RequestLayers:
         """What its requests hold before plugins change them: prompt, options and tools, and who gave each. Of
         a turn that has begun."""
-        await self._store.turn(self.id)
-        return await layers_of(self._engine.services, self.id)
+        return await layers_of(await self._services_of_sender(), self.id)
 
     async def context(self) -> ContextUse:
         """What filled the model's context in its last request, and how much of it."""
-        return await context_use(self._engine.services, self.id)
+        return await context_use(await self._services_of_sender(), self.id)
+
+    async def _services_of_sender(self) -> Services:
+        sender = await sender_of(self._store, await self._store.turn(self.id))
+        return await self._engine.services.seen_by(sender)
 
     async def trace(self) -> TurnTrace:
         """What took how long, what waited for whom, what was tried again, and why each call ran."""

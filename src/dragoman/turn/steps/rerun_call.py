@@ -47,15 +47,17 @@ from dragoman.turn.services import Services
 _COPIED = "copied from an earlier version of the answer"
 
 
-async def check_change(services: Services, change: CallChange) -> tuple[str | None, Message]:
-    """The turn that holds the call, and the message that it answers. BadRequest where it cannot be so."""
+async def check_change(services: Services, change: CallChange, by: str | None) -> tuple[str | None, Message]:
+    """The turn that holds the call, and the message that it answers. BadRequest where it cannot be so, by the
+    tools of the user who changes it."""
     call, conversation, _ = await services.store.call(change.call)
     turn, message = await _turn_and_message(services.store, change.call, conversation)
     if change.arguments is not None and change.result is not None:
         raise BadRequest(sentence("repeat.nothing"))
     if not isinstance(change.result, str | None):
         raise BadRequest(sentence("repeat.result_kind", given=change.result))
-    found = services.toolbox.offer().find(call.tool)
+    seen = await services.seen_by(by or await services.store.owner_of(conversation))
+    found = seen.toolbox.offer().find(call.tool)
     if change.arguments is not None and found is not None:
         fitting_arguments(change.arguments, found[1])
     return turn, message

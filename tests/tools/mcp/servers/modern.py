@@ -14,6 +14,7 @@ from typing import Any
 import anyio
 from mcp.server.extension import Extension, MethodBinding
 from mcp.server.mcpserver import Context, MCPServer
+from mcp.shared.exceptions import MCPError
 from mcp_types import (
     CallToolRequestParams,
     ElicitRequest,
@@ -55,6 +56,8 @@ class Tasks(Extension):
         shown = {"taskId": how, "pollIntervalMs": 1}
         if how == "fails":
             return {**shown, "status": "failed", "error": {"code": -32603, "message": "the disk is full"}}
+        if how == "forgets":
+            raise MCPError(-32600, "Session not found")
         if how == "stops":
             return {**shown, "status": "cancelled"}
         if how == "never" or looks < 3:
