@@ -21,6 +21,8 @@ import { keep, settings } from "./settings.svelte";
 import { attempt, tell } from "./toasts.svelte";
 
 export type DialogName = "settings" | "inbox" | "models" | "palette" | "files" | "tools" | "trace" | "evaluations" | "compare" | "review" | "context" | "share" | "none";
+/** Those about the conversation that is shown: they close when it is gone. */
+const ABOUT_IT: DialogName[] = ["models", "tools", "trace", "compare", "review", "context", "share"];
 export type SettingsTab = "general" | "setup" | "permissions" | "prompts" | "usage" | "help";
 
 /** Versions of an answer to be seen side by side. */
@@ -158,6 +160,7 @@ class App {
   private gone(id: string): void {
     if (this.current?.id === id) {
       this.leave(id);
+      if (ABOUT_IT.includes(this.dialog)) this.dialog = "none";
       if (!list.hidden.has(id)) tell(t().goneTitle);
     }
     list.drop(id);
