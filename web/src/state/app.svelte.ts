@@ -176,8 +176,8 @@ class App {
   // ── saying something ──────────────────────────────────────────────────────────────────────────────
 
   /** A running turn is steered, or the message waits in line. Null where it was taken, else where it belongs now: the id of a
-   * conversation, or "new". */
-  async say(parts: api.Said, queue: boolean, options: JsonObject = {}): Promise<string | null> {
+   * conversation, or "new". `agent`: who answers this message alone, instead of the conversation's agent. */
+  async say(parts: api.Said, queue: boolean, options: JsonObject = {}, agent: string | null = null): Promise<string | null> {
     const plan = drafts.plan();
     const before = this.current;
     let view = before;
@@ -187,11 +187,11 @@ class App {
       if (running && !queue && view.isMine(running.id) && (await this.steer(running.id, parts))) return true;
       const known = new Set(view.messages.keys());
       try {
-        this.took(view, await api.send(view.id, parts, { options, compact: view.compact, ...(running ? { queue: true } : {}) }), parts);
+        this.took(view, await api.send(view.id, parts, { options, agent, compact: view.compact, ...(running ? { queue: true } : {}) }), parts);
         view.compact = false;
       } catch (error) {
         if (error instanceof Problem && error.status === 409 && !running) { // another tab was faster: this one comes next
-          this.took(view, await api.send(view.id, parts, { options, queue: true }), parts);
+          this.took(view, await api.send(view.id, parts, { options, agent, queue: true }), parts);
           return true;
         }
         if (!(error instanceof Problem && !error.status && (await arrived(view.id, parts, known)))) throw error;
