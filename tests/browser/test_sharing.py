@@ -14,6 +14,7 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from dragoman.server.auth import key_hash
+from dragoman.turn.agent import Agent
 from dragoman.wire.scripted import calls, says
 from tests.browser.stage import MARKS, Person, new_context
 from tests.browser.test_setup import violations
@@ -23,6 +24,7 @@ from tests.fleet import Fleet, Node, node
 from tests.loopback import Body, Reply, Stream, delta, loopback, sse
 from tests.patience import PATIENCE
 from tests.postgres import Server, schema_of
+from tests.runtimes import model_of
 from tests.server.proxy import shown_below
 from tests.server.site import Site, served
 from tests.server.test_sharing import look, wipe
@@ -215,6 +217,44 @@ async def test_each_sees_what_the_role_may_do(browser: Browser, tmp_path: Path) 
             await owner.get_by_test_id("call").last.get_by_role("button").first.click()
             await expect(owner.get_by_test_id("decided")).to_contain_text("Allowed by bob")
             assert await owner.evaluate(LOOKS_AT_PRESENCE) <= 2  # the stream tells the rest
+
+
+async def test_a_member_chooses_who_answers_one_message(browser: Browser, tmp_path: Path) -> None:
+    """V1, V2: it waits for the turn that runs, and no setting changes. Readers cannot comment."""
+    script = [calls("wipe", disk="sda"), says("Wiped."), says("```html\n<p>by the clerk</p>\n```")]
+    agents = [Agent(name="clerk", prompt="You are a clerk.")]
+    async with scene(tmp_path, *script, agents=agents) as site, at_it(browser, site.url, "local") as owner:
+        id = await begun(owner)
+        await share(site, id, "ada", "takes_part")
+        await share(site, id, "bob", "reads")
+        async with (
+            at_it(browser, site.url, "ada", f"/c/{id}") as ada,
+            at_it(browser, site.url, "bob", f"/c/{id}") as bob,
+        ):
+            by = ada.get_by_test_id
+            await say(ada, "wipe it")
+            await expect(by("allow")).to_be_visible()
+            await by("agent").click()
+            await ada.get_by_role("menuitemradio", name="clerk").click()
+            await expect(by("agent")).to_have_attribute("aria-label", "Agent for your next message: clerk")
+            await looks(ada, site, "")
+            await by("composer-text").fill("draw it")
+            await expect(by("steer")).to_have_count(0)
+            await by("send").click()
+            await expect(by("queued-by")).to_have_count(1)
+            await expect(by("agent")).to_have_text("No agent")
+            await by("allow").click()
+            for page, comments in ((ada, 1), (bob, 0)):
+                await page.get_by_test_id("answer").last.get_by_role("button", name="Preview").click()
+                await expect(page.get_by_test_id("preview-source")).to_be_visible()
+                await expect(page.get_by_test_id("preview-comment")).to_have_count(comments)
+            assert ["clerk" in one.system for one in model_of(site.runtime).requests[-2:]] == [False, True]
+            assert "agent" not in (await site.get(f"/api/conversations/{id}"))["settings"]
+            await by("share").click()
+            await expect(by("member")).to_have_count(3)
+            await site.ask("DELETE", f"/api/conversations/{id}/members/ada")
+            await expect(by("welcome")).to_be_visible()
+            await expect(by("share-dialog")).to_have_count(0)
 
 
 async def test_the_later_of_two_answers_is_told_who_was_first(browser: Browser, tmp_path: Path) -> None:

@@ -197,3 +197,20 @@ describe("a conversation whose first message is refused", () => {
     vi.useRealTimers();
   });
 });
+
+describe("a conversation that is gone while it is shown", () => {
+  it.each([
+    ["share", "none"],
+    ["settings", "settings"],
+  ] as const)("with the dialog %s open leaves %s (V1)", async (open, left) => {
+    const fetched = vi.spyOn(globalThis, "fetch").mockImplementation(() => Promise.resolve(new Response(null, { status: 404 })));
+    app.show("removed");
+    app.current!.loaded = true;
+    app.open(open);
+    await vi.waitFor(() => expect(app.current).toBe(null));
+    expect(app.dialog).toBe(left);
+    app.dialog = "none";
+    toasts.splice(0);
+    fetched.mockRestore();
+  });
+});

@@ -124,6 +124,7 @@ export const en = {
   model: "Model",
   agent: "Agent",
   noAgent: "No agent",
+  nextAgent: "Agent for your next message",
   mode: "Mode",
   modes,
   modeHints,

@@ -120,6 +120,7 @@ export const zh: Words = {
   model: "模型",
   agent: "智能体",
   noAgent: "不使用智能体",
+  nextAgent: "下一条消息的智能体",
   mode: "模式",
   modes,
   modeHints,

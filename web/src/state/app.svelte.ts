@@ -21,6 +21,8 @@ import { keep, settings } from "./settings.svelte";
 import { attempt, tell } from "./toasts.svelte";
 
 export type DialogName = "settings" | "inbox" | "models" | "palette" | "files" | "tools" | "trace" | "evaluations" | "compare" | "review" | "context" | "share" | "none";
+/** Those about the conversation that is shown: they close when it is gone. */
+const ABOUT_IT: DialogName[] = ["models", "tools", "trace", "compare", "review", "context", "share"];
 export type SettingsTab = "general" | "setup" | "permissions" | "prompts" | "usage" | "help";
 
 /** Versions of an answer to be seen side by side. */
@@ -158,6 +160,7 @@ class App {
   private gone(id: string): void {
     if (this.current?.id === id) {
       this.leave(id);
+      if (ABOUT_IT.includes(this.dialog)) this.dialog = "none";
       if (!list.hidden.has(id)) tell(t().goneTitle);
     }
     list.drop(id);
@@ -173,8 +176,8 @@ class App {
   // ── saying something ──────────────────────────────────────────────────────────────────────────────
 
   /** A running turn is steered, or the message waits in line. Null where it was taken, else where it belongs now: the id of a
-   * conversation, or "new". */
-  async say(parts: api.Said, queue: boolean, options: JsonObject = {}): Promise<string | null> {
+   * conversation, or "new". `agent`: who answers this message alone, instead of the conversation's agent. */
+  async say(parts: api.Said, queue: boolean, options: JsonObject = {}, agent: string | null = null): Promise<string | null> {
     const plan = drafts.plan();
     const before = this.current;
     let view = before;
@@ -184,11 +187,11 @@ class App {
       if (running && !queue && view.isMine(running.id) && (await this.steer(running.id, parts))) return true;
       const known = new Set(view.messages.keys());
       try {
-        this.took(view, await api.send(view.id, parts, { options, compact: view.compact, ...(running ? { queue: true } : {}) }), parts);
+        this.took(view, await api.send(view.id, parts, { options, agent, compact: view.compact, ...(running ? { queue: true } : {}) }), parts);
         view.compact = false;
       } catch (error) {
         if (error instanceof Problem && error.status === 409 && !running) { // another tab was faster: this one comes next
-          this.took(view, await api.send(view.id, parts, { options, queue: true }), parts);
+          this.took(view, await api.send(view.id, parts, { options, agent, queue: true }), parts);
           return true;
         }
         if (!(error instanceof Problem && !error.status && (await arrived(view.id, parts, known)))) throw error;

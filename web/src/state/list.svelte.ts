@@ -60,7 +60,11 @@ class ConversationList {
       for (const item of [...pinned, ...page.items]) {
         const known = this.known.get(item.id);
         if (untold(item)) this.known.set(item.id, item);
-        else if (known) this.known.set(item.id, { ...known, snippet: item.snippet, found: item.found, role: known.role ?? item.role });
+        else if (known) {
+          // A snapshot leaves the role out, so only one that changed since is news.
+          const told = known.role !== before.get(item.id)?.role ? known.role : null;
+          this.known.set(item.id, { ...known, snippet: item.snippet, found: item.found, role: told ?? item.role });
+        }
       }
       if (!search) this.tags = page.tags ?? [];
       if (plain) {
