@@ -169,6 +169,58 @@ async def test_one_file_of_several_goes_back(tmp_path: Path, work: Path) -> None
         assert (await first.diff()).undone == []
 
 
+LINES = "one\ntwo\nthree\n"
+
+
+@pytest.mark.parametrize(
+    ("turns", "path", "left"),
+    [
+        # A later turn hides what the first one moved.
+        (["mv a b", "echo else > b"], "b", {"a": LINES, "k": "k\n"}),
+        (["mv a b", "echo new > a"], "b", {"a": LINES, "k": "k\n"}),
+        (["mv a b", "mv b c"], "b", {"a": LINES, "k": "k\n"}),
+        (["mv a b", "rm b"], "b", {"a": LINES, "k": "k\n"}),
+        (["cat a a > b", "mv b c"], "b", {"a": LINES, "k": "k\n"}),
+        (["echo four >> a", "mv a b"], "a", {"a": LINES, "k": "k\n"}),
+        (["mv a d/b", "rm -r d"], "d/b", {"a": LINES, "k": "k\n"}),
+        # In place of another file, and with a link to it in its own place.
+        (["mv a k", "true"], "k", {"a": LINES, "k": "k\n"}),
+        (["echo kk > k", "mv a k"], "k", {"a": LINES, "k": "k\n"}),
+        (["mv a b; ln -s b a", "true"], "b", {"a": LINES, "k": "k\n"}),
+        # A folder in place of a file, and a file in place of a folder.
+        (["rm a; mkdir a; echo x > a/x", "true"], "a", {"a": LINES, "k": "k\n"}),
+        (["rm a; mkdir a; echo x > a/x", "echo y > a/y"], "a", {"a": LINES, "k": "k\n"}),
+        (["rm a; mkdir a; mv k a/k", "true"], "a", {"a": LINES, "k": "k\n"}),
+        (["mkdir e; mv a e/a", "rm -r e; mv k e"], "e/a", {"a": LINES, "k": "k\n"}),
+        # Nothing else goes along, and what is as it was already stays so.
+        (["cp a b", "echo kk > k"], "b", {"a": LINES, "k": "kk\n"}),
+        (["cp a b; echo four >> a", "true"], "b", {"a": LINES + "four\n", "k": "k\n"}),
+        (["echo new > b", "rm b; echo kk > k"], "b", {"a": LINES, "k": "kk\n"}),
+    ],
+)
+async def test_one_file_goes_back_from_wherever_it_went(
+    tmp_path: Path, work: Path, turns: list[str], path: str, left: dict[str, str]
+) -> None:
+    """B3: what was there before is there again under its old name, whatever a later turn did to it."""
+    (work / "a.txt").rename(work / "a")
+    (work / "a").write_text(LINES)
+    (work / "k").write_text("k\n")
+    (work / "d").mkdir()
+    script = [reply for command in turns for reply in (calls("shell", command=command), says("ok"))]
+    async with opened(tmp_path, script) as runtime:
+        chat = await runtime.conversation()
+        turn = await finished(chat)
+        await finished(chat)
+        after = picture(work)
+        done = await turn.revert(paths=[path])
+        assert {
+            name: data.decode() for name, (kind, _, data) in picture(work).items() if kind == "file"
+        } == left
+        if done.paths:
+            await chat.redo()
+        assert picture(work) == after
+
+
 async def test_files_alone_go_back(tmp_path: Path, work: Path) -> None:
     """B3"""
     async with opened(tmp_path, [says("hello"), calls("shell", command="rm a.txt"), says("ok")]) as runtime:

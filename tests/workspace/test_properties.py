@@ -316,6 +316,44 @@ def test_all_calls_together_are_taken_back_and_done_again(steps: list[list[Calla
         history.close()
 
 
+@given(steps=st.lists(WORK, min_size=1, max_size=4), data=st.data())
+@settings(max_examples=examples(20, 400), deadline=None, phases=_PHASES)
+def test_one_file_goes_back_over_several_calls(
+    steps: list[list[Callable[[Path], None]]], data: st.DataObject
+) -> None:
+    """B3: what goes back is as it was before the first of them; no bytes are lost of a file that was there
+    then, and that they only moved."""
+    with tempfile.TemporaryDirectory() as top:
+        root = Path(top) / "work"
+        root.mkdir()
+        for name in ("a", "b", "d/a"):
+            write(root, name, f"{name}, in the beginning\n".encode(), 0o644)
+        history = history_of(root)
+        before = picture(root)
+        told = []
+        for number, work in enumerate(steps):
+            history.begin(conversation="c", turn=f"t{number}", step=1, call="x", paths=None)
+            for action in work:
+                action(root)
+            told.append(history.end(f"t{number}", "x"))
+        now, records = picture(root), [one for one in told if one]
+        if records:
+            path = data.draw(st.sampled_from([change.path for one in records for change in one.changes]))
+            parts = limited(records, [path], history.contents)
+            chosen = {change.path for one in parts for change in one.changes}
+            made = history.revert(parts, conversation="c", turn="t", in_part=True)
+            after = picture(root)
+            assert after.get(path) == before.get(path)
+            assert {name for name in now | after if now.get(name) != after.get(name)} <= chosen
+            assert all(after.get(name) in (now.get(name), before.get(name)) for name in now | after)
+            moved = {before[name][2] for name in before.keys() - now.keys()} - {b""}
+            assert moved & {entry[2] for entry in now.values()} <= {entry[2] for entry in after.values()}
+            if made.changes:
+                history.revert([made], conversation="c", turn="t")
+            assert picture(root) == now
+        history.close()
+
+
 Work: TypeAlias = list[Callable[[Path], None]]
 RULED = st.sampled_from(["a", "d", "d/a", "d/e/a", ".gitignore", "d/.gitignore", ".ignore", "node_modules/x"])
 RULES = st.sampled_from([b"", b"a\n", b"!a\n", b"d/\n", b"/d/e\n", b"d/*\n!d/a\n", b"*\n!.gitignore\n"])

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import Literal, TypeAlias
 
-from dragoman.workspace.states import FileChange, FileState
+from dragoman.workspace.states import FileChange, FileState, holds
 
 # Which lines of two texts are the same ones: near-linear, however often lines recur.
 #
@@ -146,12 +146,11 @@ def diff_of(changes: Sequence[FileChange], contents: Callable[[FileState], bytes
     """Files only: folders come and go with them."""
 
     def side(state: FileState | None) -> Side | None:
-        return None if state is None or state.kind == "folder" else Side(state, contents(state))
+        return None if state is None or not holds(state) else Side(state, contents(state))
 
     pairs = [(change.path, side(change.before), side(change.after)) for change in changes]
-    gone = {path: before for path, before, after in pairs if before is not None and after is None}
-    came = {path: after for path, before, after in pairs if after is not None and before is None}
-    renames = _renames(gone, came)
+    gone = {path: before for path, before, _ in pairs}
+    renames = renames_of(changes, contents)
     moved = set(renames.values())
     found = []
     for path, before, after in pairs:
@@ -160,6 +159,19 @@ def diff_of(changes: Sequence[FileChange], contents: Callable[[FileState], bytes
         old = renames.get(path)
         found.append(_file_diff(path, gone[old] if old else before, after, old))
     return sorted(found, key=lambda one: one.path)
+
+
+def renames_of(
+    changes: Sequence[FileChange], contents: Callable[[FileState], bytes | None]
+) -> dict[str, str]:
+    """What came, with what it was before: as a diff of these changes tells it."""
+    gone = {one.path: one.before for one in changes if one.before is not None and not holds(one.after)}
+    came = {one.path: one.after for one in changes if one.after is not None and not holds(one.before)}
+    sides = [
+        {path: Side(state, contents(state)) for path, state in found.items() if holds(state)}
+        for found in ((gone, came) if gone and came else ({}, {}))
+    ]
+    return _renames(*sides)
 
 
 def diff_texts(path: str, old: bytes | None, new: bytes | None) -> FileDiff:

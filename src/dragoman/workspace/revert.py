@@ -9,13 +9,14 @@ import stat
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from hashlib import sha256
+from itertools import zip_longest
 from pathlib import Path
 from typing import TypeAlias
 
 from dragoman.errors import RevertConflict
-from dragoman.workspace.diff import diff_of
+from dragoman.workspace.diff import renames_of
 from dragoman.workspace.folder import BESIDE, OpenFolder, open_folder
 from dragoman.workspace.known import Known
 from dragoman.workspace.scanner import Looker
@@ -28,6 +29,7 @@ from dragoman.workspace.states import (
     RevertPlan,
     SnapshotLimits,
     compose,
+    holds,
 )
 
 Contents: TypeAlias = Callable[[FileState], bytes | None]
@@ -81,21 +83,56 @@ def plan_revert(
 
 def limited(records: Sequence[ChangeRecord], paths: Collection[str], read: Contents) -> list[ChangeRecord]:
     """What these records did to some files, whatever these were called meanwhile. A folder goes with the last
-    of its files, and comes with the first."""
+    of its files, and comes with the first; one in place of a file goes with all that is in it."""
     changes = {one.path: one for one in compose([change for record in records for change in record.changes])}
-    wanted = set(paths)
-    for file in diff_of([*changes.values()], read):
-        if file.old_path is not None and not wanted.isdisjoint((file.path, file.old_path)):
-            wanted.update((file.path, file.old_path))
-    for folder in sorted({above for path in wanted for above in _all_above(path)}, key=len, reverse=True):
-        inside = {path for path in changes if path.startswith(f"{folder}/")}
-        if folder in changes and (_is_folder(changes[folder].before) or inside <= wanted):
-            wanted.add(folder)
+    moves = _moves(records, read)
+    wanted, size = set(paths), 0
+    while len(wanted) > size:
+        size = len(wanted)
+        for names in moves:
+            if not wanted.isdisjoint(names):
+                wanted.update(names)
+        for folder in sorted({above for path in wanted for above in _all_above(path)}, key=len, reverse=True):
+            inside = {path for path in changes if path.startswith(f"{folder}/")}
+            if folder in changes and (_is_folder(changes[folder].before) or inside <= wanted):
+                wanted.add(folder)
+        for path in wanted & changes.keys():
+            if _is_folder(changes[path].after) and not _is_folder(changes[path].before):
+                wanted.update(one for one in changes if one.startswith(f"{path}/"))
     kept = (
         replace(record, changes=tuple(one for one in record.changes if one.path in wanted))
         for record in records
     )
     return [record for record in kept if record.changes]
+
+
+def _moves(records: Sequence[ChangeRecord], read: Contents) -> set[tuple[str, str]]:
+    """Both names of each file that one record moved, or all up to the end of a turn: later ones may hide it.
+    Also of one that took the place of another, or left a link in its own: its bytes tell."""
+    parts: set[tuple[FileChange, ...]] = set()
+    so_far: list[FileChange] = []
+    for record, following in zip_longest(records, records[1:]):
+        so_far = compose([*so_far, *record.changes])
+        parts.add(record.changes)
+        if following is None or following.turn != record.turn:
+            parts.add(tuple(so_far))
+    found: set[tuple[str, str]] = set()
+    read = cache(read)
+    for part in parts:
+        renames = renames_of(part, read)
+        moved = set(renames.values())
+        found.update(renames.items())
+        gone = {
+            one.before.content: one.path
+            for one in part
+            if one.before is not None
+            and (one.after is None or one.after.kind != one.before.kind)
+            and one.path not in moved
+        }
+        for one in part:
+            if one.after is not None and one.after.size and one.after.content in gone:
+                found.add((one.path, gone[one.after.content]))
+    return found
 
 
 def carry_out(
@@ -159,7 +196,7 @@ class _Carrier:
             if _is_folder(change.before):
                 yield change.path, partial(self._open_up, change)
         for change in upwards:
-            if _holds(change.before) and not _holds(change.after):
+            if holds(change.before) and not holds(change.after):
                 yield change.path, partial(self._remove, change)
         for change in upwards:
             if _is_folder(change.before) and not _is_folder(change.after):
@@ -168,7 +205,7 @@ class _Carrier:
             if _is_folder(change.after) and not _is_folder(change.before):
                 yield change.path, partial(self._make_folder, change)
         for change in downwards:
-            if _holds(change.after):
+            if holds(change.after):
                 yield change.path, partial(self._write, change)
         for change in upwards:
             if _is_folder(change.after):
@@ -221,7 +258,7 @@ class _Carrier:
         now = state_at(self._root, change.path, self._limits)
         if now == state:
             return None
-        if now != change.before and (now is not None or _holds(change.before)):
+        if now != change.before and (now is not None or holds(change.before)):
             return self._leave(change)
         data = self._read(state)
         if data is None:
@@ -271,8 +308,3 @@ def _name(path: str) -> str:
 
 def _is_folder(state: FileState | None) -> bool:
     return state is not None and state.kind == "folder"
-
-
-def _holds(state: FileState | None) -> bool:
-    """Whether it is a file or a link."""
-    return state is not None and state.kind != "folder"

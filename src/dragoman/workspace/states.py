@@ -28,6 +28,11 @@ class FileState:
         return self.kind, self.object
 
 
+def holds(state: FileState | None) -> bool:
+    """Whether it is a file or a link."""
+    return state is not None and state.kind != "folder"
+
+
 @dataclass(slots=True, frozen=True)
 class FileChange:
     """A path before and after; None where it was not there."""
