@@ -144,7 +144,7 @@ async def test_the_doctor_says_what_the_provider_answered(tmp_path: Path) -> Non
         ill = await doctor(tmp_path, server.url, "nosuch", more)
     assert ill["model"]["state"] == "missing"
     assert "has no nosuch" in ill["model"]["said"]
-    assert ill["model"]["repair"].endswith("model, other")
+    assert ill["model"]["fix"].endswith("model, other")
     assert ill["mcp deaf"]["state"] == "missing"
     assert "did not start" in ill["mcp deaf"]["said"]
 
