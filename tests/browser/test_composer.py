@@ -72,7 +72,7 @@ async def test_a_folder_is_told_from_a_file_and_cells_from_a_picture(person: Per
         data = {"items": [], "files": files, "dragOperationsMask": 1}
         await browser.send("Input.dispatchDragEvent", {"type": kind, "x": 700, "y": 300, "data": data})
     await expect(person.by("attachment")).to_contain_text("a.txt")
-    await expect(person.by("toast")).to_contain_text("A folder cannot be attached.")
+    await expect(person.by("toast")).to_contain_text("You cannot attach a folder.")
     await expect(person.by("toast")).to_have_count(1)
     assert await person.page.evaluate(PASTE)  # nobody but the browser takes it
     await expect(person.by("attachment")).to_have_count(1)

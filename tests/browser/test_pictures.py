@@ -67,7 +67,7 @@ async def test_a_picture_is_seen_while_it_is_made_and_the_whole_takes_its_place(
     await expect(picture).to_have_attribute("alt", "a blue square")
     assert await picture.evaluate("e => e.decode().then(() => e.naturalWidth)") == 320
     await expect(partial).to_have_count(0)
-    await expect(painter.by("answer-usage")).to_contain_text("1 picture")
+    await expect(painter.by("answer-usage")).to_contain_text("1 image")
     await painter.page.reload()
     await expect(painter.answer.locator("img")).to_be_visible()
 
@@ -196,7 +196,7 @@ async def test_what_is_missing_is_said_while_one_types_and_mended_by_a_click(
     """M2"""
     await choose(painter, "retoucher")
     await painter.by("composer-text").fill("make it red")
-    await expect(painter.by("modality")).to_contain_text("Attach one")
+    await expect(painter.by("modality")).to_contain_text("Attach")
     asked = len(media.asked)
     await painter.by("send").click()
     await expect(painter.by("offer").first).to_be_focused()  # no dead end

@@ -31,7 +31,7 @@ async def test_a_question_tells_why_it_is_asked(person: Person) -> None:
     await person.by("reject").click()
     await person.set(mode="ask")
     await person.say("add")
-    await expect(person.by("because")).to_contain_text("every call is asked about", timeout=60_000)
+    await expect(person.by("because")).to_contain_text("you approve every call", timeout=60_000)
     await expect(person.by("remember")).to_have_count(0)
     await person.by("allow").click()
     await person.sees("It is 5.")
@@ -254,7 +254,7 @@ async def test_what_was_being_written_is_not_lost_where_another_tab_answers(pers
     await other.goto(person.page.url)
     await other.get_by_test_id("allow").click()
     await person.sees("The note is written.")
-    await expect(person.by("toast")).to_contain_text("answered elsewhere while you wrote")
+    await expect(person.by("toast")).to_contain_text("Another client answered it while you wrote")
     await person.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     await person.by("toast").get_by_role("button", name="Copy").click()
     copied = "() => navigator.clipboard.readText().then(text => text === 'not on a Sunday')"
@@ -329,7 +329,7 @@ async def test_what_else_would_run_is_told_before_a_wider_rule_is_made(person: P
     await person.by("remember").click()
     await expect(person.by("covered-elsewhere")).to_have_count(0)  # not by the rule for this alone
     await person.by("rule-choice").select_option(label="memos.write for “work/*”")
-    await expect(person.by("covered-elsewhere")).to_contain_text("a call that waits elsewhere is answered")
+    await expect(person.by("covered-elsewhere")).to_contain_text("also answers a pending call elsewhere")
     await expect(person.by("covered-elsewhere").locator("code")).to_have_text(["work/plan"])
     await person.by("reject").click()
     await person.by("open-inbox").click()

@@ -254,7 +254,7 @@ async def test_an_agent_is_written_used_changed_and_removed(owner: Person) -> No
 async def test_who_comes_back_to_the_set_up_is_where_they_were(owner: Person) -> None:
     """C12, U3: what was typed is seen at once. Where there is no skill yet, it is said what one is."""
     await open_setup(owner, "agents")
-    await expect(owner.page.get_by_text("A skill tells the model how something is done.")).to_be_visible()
+    await expect(owner.page.get_by_text("A skill tells the model how to do something.")).to_be_visible()
     await owner.by("open-new-skill").click()
     await owner.by("skill-text").fill("1. Knead.")
     await owner.page.keyboard.press("Escape")
@@ -294,7 +294,7 @@ async def test_a_skill_is_written_loaded_changed_and_removed(owner: Person, tmp_
     await owner.by("skill-when").fill("bread is wanted")
     file.write_text(file.read_text("utf-8").replace("2. Wait.", "2. Sleep."), "utf-8")
     await owner.by("save-skill").click()
-    await expect(owner.by("skill-changed")).to_contain_text("changed elsewhere")
+    await expect(owner.by("skill-changed")).to_contain_text("changed since you opened it")
     await expect(owner.by("skill-now")).to_contain_text("2. Sleep.")
     await expect(owner.by("skill-problem")).to_have_count(0)  # it is said once
     assert await violations(owner) == []

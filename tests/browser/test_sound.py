@@ -62,7 +62,7 @@ async def test_what_is_recorded_is_attached_and_written_down(speaker: Person, me
     """M5: with level and time; a recording can be called off."""
     await choose(speaker, "whisper-large-v3")
     await speaker.by("composer-text").fill("names: Ada")
-    await expect(speaker.by("modality")).to_contain_text("Attach one")
+    await expect(speaker.by("modality")).to_contain_text("Attach a recording")
     await record(speaker)
     assert await faults(speaker) == []
     await speaker.by("cancel-recording").click()
@@ -236,6 +236,6 @@ async def test_a_film_is_no_sound(speaker: Person) -> None:
     await choose(speaker, "reader")
     film: FilePayload = {"name": "a.mp4", "mimeType": "video/mp4", "buffer": b"film"}
     await speaker.by("attach-file").set_input_files(files=film)
-    await expect(speaker.by("modality")).to_contain_text("does not take films")
+    await expect(speaker.by("modality")).to_contain_text("does not take video")
     await speaker.by("offer").click()
     await expect(speaker.by("models")).to_be_visible()

@@ -82,7 +82,8 @@ async def revert(flags: RevertFlags) -> None:
 
     done = await _carry_out(flags, go)
     where = ", and the conversation is back before it" if done.moved else ""
-    _report(done, f"{where}; `dragoman redo` takes that back" if done.turn is not None else where)
+    again = f"; `dragoman redo {done.conversation}` takes that back" if done.turn is not None else ""
+    _report(done, f"{where}{again}")
 
 
 async def redo(flags: RedoFlags) -> None:
@@ -92,7 +93,8 @@ async def redo(flags: RedoFlags) -> None:
 
     done = await _carry_out(flags, go)
     where = ", and the conversation is where it was" if done.moved else ""
-    _report(done, f"{where}; `dragoman revert {done.turn or LAST}` goes back once more")
+    again = f"; `dragoman revert {done.turn or LAST}` goes back once more" if done.moved else ""
+    _report(done, f"{where}{again}")
 
 
 async def _carry_out(
