@@ -11,7 +11,7 @@ from dragoman.cli.flags.conversations import ShareFlags
 from dragoman.cli.folder_trust import settings_for
 from dragoman.cli.lookup import find_conversation, open_store
 from dragoman.cli.terminal.tables import print_table
-from dragoman.cli.terminal.text import print_json
+from dragoman.cli.terminal.text import one_line, plain, print_json
 from dragoman.config.tables import parse_duration
 from dragoman.conversation.sharing import OMITTED
 from dragoman.conversation.tree import LOCAL
@@ -51,12 +51,14 @@ async def share(flags: ShareFlags) -> None:
         if flags.invite:
             made = await chat.invite(flags.role.value, seconds=seconds)
             await note("share.made", made.share.id, conversation=found.id, kind="invitation")
-            _print_token(made, "POST /api/invitations/accept")
+            _print_token(made, "/#invitation=TOKEN in a browser, or POST /api/invitations/accept")
         if flags.link:
             omits = [one for one in OMITTED if one in (flags.omit or ())]
             made = await chat.link(upto=flags.upto, frozen=flags.frozen, omits=omits, seconds=seconds)
             await note("share.made", made.share.id, conversation=found.id, kind="link")
-            _print_token(made, "GET /api/shared/TOKEN")
+            _print_token(made, "/shared#TOKEN in a browser, or GET /api/shared/TOKEN")
+        name = one_line(plain(found.title or "untitled"), 60)
+        print(f"{found.id} of {found.owner}: {name}", file=sys.stderr)  # `last` may be another user's
         if flags.list_all or not (flags.invite or flags.link):
             await _list(chat, as_json=flags.json)
 
