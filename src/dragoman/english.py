@@ -292,7 +292,7 @@ ENGLISH: dict[str, str] = {
     "hint.started_with": "The turn started with it, and it is missing here",
     "hint.stored": "Dragoman stored what arrived. Try again",
     "hint.their_fault": "The fault is on the provider's side: try again",
-    "hint.there_are": "there are {names}",
+    "hint.there_are": "choose one of {names}",
     "hint.token": "Check {name}, and whether it may use this model",
     "history.malformed": (
         "{message!r} is not a message of a history. Give it a role, 'user' or 'assistant', and a content."
@@ -641,6 +641,7 @@ ENGLISH: dict[str, str] = {
     "share.answer": "You cannot answer here. Ask the owner of the conversation for the role 'answers'.",
     "share.busy": "Too many live streams of links are open. Try again in a moment.",
     "share.expires": "An invitation or link is valid for 1 second to {most} days, not {seconds!r} seconds.",
+    "share.invitation_over": "someone used or revoked it, or it expired",
     "share.nobody": "Unknown user {user!r}.",
     "share.omit": "A link cannot omit {part!r}. It can omit: {parts}.",
     "share.owner": "{user!r} owns the conversation. Transfer it to another member first.",

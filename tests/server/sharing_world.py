@@ -18,7 +18,6 @@ from typing import Any
 
 import aiohttp
 
-from dragoman import tool
 from dragoman.conversation.sharing import ROLES, Right
 from dragoman.messages.request import Request
 from dragoman.wire.scripted import Line, calls, says
@@ -29,18 +28,6 @@ MARK = re.compile(
     rb"(?<![0-9a-z_])(?:w[0-9]+z|(?:conv|msg|turn|call|ask|share|resp|file|grant)_[0-9a-z]{16}|[0-9a-f]{64})"
 )
 KINDS = {"message": "msg", "turn": "turn", "call": "call", "question": "ask"}
-
-
-@tool(permission="wipe")
-def wipe(disk: str) -> str:
-    """Wipe a disk."""
-    return f"wiped {disk}"
-
-
-@tool
-def look(at: str) -> str:
-    """Look at something."""
-    return f"{at} is fine"
 
 
 def play(request: Request) -> Line:

@@ -88,8 +88,8 @@ class Services:
         if name is None:
             return NOBODY_IN_PARTICULAR
         if name not in self.agents:
-            everybodys = [each for each, agent in self.agents.items() if not agent.teams]
-            raise NotFound("agent", name, sentence("hint.there_are", names=", ".join(everybodys) or "none"))
+            names = ", ".join(each for each, agent in self.agents.items() if not agent.teams)  # of everybody
+            raise NotFound("agent", name, sentence("hint.there_are", names=names) if names else "")
         return self.agents[name]
 
     async def seen_by(self, user: str) -> Services:

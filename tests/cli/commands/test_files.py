@@ -74,6 +74,11 @@ async def test_one_file_is_taken_back(tmp_path: Path, work: Path) -> None:
     assert back.out.split() == ["new.txt"]
     assert not (work / "new.txt").exists()
     assert (work / "a.txt").read_text() == "one\ntwo\nthree\n"
+    told = await _program(tmp_path, "diff", turn, "--json")
+    assert json.loads(told.out)["undone"] == ["new.txt"]
+    assert "undone since: new.txt" in (await _program(tmp_path, "diff", turn)).err
+    await _program(tmp_path, "revert", turn, "--only", f"{work}/./a.txt")
+    assert (work / "a.txt").read_text() == "one\ntwo\n"
     wrong = await _program(tmp_path, "revert", turn, "--only", "nwe.txt")
     assert "nwe.txt did not change" in wrong.err
     assert wrong.status

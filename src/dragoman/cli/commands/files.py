@@ -31,10 +31,15 @@ from dragoman.workspace.blame import BlamedLine
 async def show_diff(flags: DiffFlags) -> None:
     diff = await _read_diff(flags.what, settings_for(flags))
     if flags.json:
-        print_json({"files": [asdict(one) for one in diff.files], "notes": [*diff.notes]}, indent=2)
+        print_json(
+            {"files": [asdict(one) for one in diff.files], "notes": [*diff.notes], "undone": [*diff.undone]},
+            indent=2,
+        )
         return
     for note in diff.notes:
         print(f"· {plain(note)}", file=sys.stderr)
+    for path in diff.undone:
+        print(f"· undone since: {visible(path)}", file=sys.stderr)
     if not diff.files:
         print("Nothing was done to the files.", file=sys.stderr)
         return
@@ -67,10 +72,12 @@ async def _read_diff(what: str, settings: Settings) -> WorkspaceDiff:
 
 
 async def revert(flags: RevertFlags) -> None:
-    what, files_only, paths = flags.what, flags.files_only, flags.only or ()
+    what, files_only = flags.what, flags.files_only
 
     async def go(runtime: Runtime, force: bool) -> Reverted:
         back, store = runtime.undo, runtime.store
+        root = _root(runtime)
+        paths = [_path_inside(root / file, root) for file in flags.only or ()]  # as `diff` names them
         turn = await _find_turn(store, what)
         if turn is not None:
             return await back.revert_turn(turn, files_only=files_only, paths=paths, force=force)
@@ -140,9 +147,7 @@ async def show_blame(flags: BlameFlags) -> None:
 async def _read_blame(file: Path, settings: Settings) -> tuple[list[BlamedLine], dict[str, str]]:
     """The lines, and what each turn was asked."""
     async with open_store(settings, workspace=True) as runtime:
-        workspace = runtime.services.workspaces.main
-        root = Path(workspace.path) if workspace is not None else Path.cwd()
-        lines = await runtime.undo.blame(_path_inside(file, root))
+        lines = await runtime.undo.blame(_path_inside(file, _root(runtime)))
         asked: dict[str, str] = {}
         for turn in {_turn(line) for line in lines} - {""}:
             try:
@@ -155,6 +160,11 @@ async def _read_blame(file: Path, settings: Settings) -> tuple[list[BlamedLine],
 
 def _report_line(line: BlamedLine, asked: dict[str, str]) -> JsonValue:
     return {"text": line.text, "turn": _turn(line) or None, "asked": asked.get(_turn(line))}
+
+
+def _root(runtime: Runtime) -> Path:
+    workspace = runtime.services.workspaces.main
+    return Path(workspace.path) if workspace is not None else Path.cwd()
 
 
 def _path_inside(file: Path, root: Path) -> str:

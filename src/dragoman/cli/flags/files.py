@@ -47,7 +47,7 @@ class RevertFlags(WorkspaceFlags):
     ]
     files_only: Annotated[bool, typer.Option("--files-only", help="Keep the conversation as it is.")] = False
     only: Annotated[
-        list[str] | None,
+        list[Path] | None,
         typer.Option("--only", metavar="FILE", help="Undo this file alone. Repeat for more."),
     ] = None
     force: Force = False

@@ -126,7 +126,7 @@ async def accept(context: TheContext, body: bodies.Token) -> shapes.Conversation
         raise HTTPException(429, sentence("share.too_often"), headers=wait) from error
     id = await context.runtime.sharing.accept(body.token, context.person)
     if id is None:
-        raise NotFound("invitation", "…")
+        raise NotFound("invitation", "…", sentence("share.invitation_over"))
     attempt.was_right()
     await context.audit("invitation.accepted", id)
     await context.publisher.shared(id, context.person)

@@ -35,7 +35,7 @@ from dragoman.tools.mcp.secrets import Find, resolve_references
 from dragoman.tools.mcp.server_tools import contents_of, describe_resources
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.stdio import open_program
-from dragoman.tools.mcp.tasks import Tasks
+from dragoman.tools.mcp.tasks import TaskExtension
 from dragoman.tools.tool import ToolContext, ToolOutput
 
 Incoming: TypeAlias = SessionMessage | Exception
@@ -217,7 +217,7 @@ async def connect(
         elicitation_callback=elicitation.elicit,
         list_roots_callback=elicitation.roots if server.roots else None,
         sampling_callback=elicitation.sample if server.sampling else None,
-        extensions=[Tasks(elicitation.tell)],
+        extensions=[TaskExtension(elicitation.tell)],
     )
     async with client:
         connection = Connection(name, client, elicitation, diagnostics)

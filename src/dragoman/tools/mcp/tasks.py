@@ -52,7 +52,7 @@ class _Asked(types.Request[dict[str, Any], str]):
     params: dict[str, Any]
 
 
-class Tasks(ClientExtension):
+class TaskExtension(ClientExtension):
     """`tell` is what the person who waits for the call sees of it."""
 
     identifier = "io.modelcontextprotocol/tasks"

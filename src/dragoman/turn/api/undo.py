@@ -1,4 +1,4 @@
-"""What turns did to the workspace, and the way back: files and conversation together, or files alone."""
+"""Shows what turns did to the workspace, and undoes it: files and conversation together, or files alone."""
 
 from __future__ import annotations
 
