@@ -14,9 +14,9 @@ from typing import Any
 from dragoman.conversation.sharing import Right
 from dragoman.server.auth import key_hash
 from tests.patience import PATIENCE
-from tests.server.sharing_world import KINDS, Scene, Talk, World, look, play, wipe
+from tests.server.sharing_world import KINDS, Scene, Talk, World, play
 from tests.server.site import Answer, served
-from tests.server.test_sharing import BODIES, OTHERS, RIGHTS
+from tests.server.test_sharing import BODIES, OTHERS, RIGHTS, look, wipe
 
 ROUTES = [route for route in RIGHTS if "ai-sdk" not in route]
 CHATS = [route for route in RIGHTS if "ai-sdk" in route]  # a client names these itself: they are not missing

@@ -21,6 +21,7 @@ from dragoman.turn.agent import NOBODY_IN_PARTICULAR, Agent
 from dragoman.turn.facts import TurnOptions
 from dragoman.turn.plugin import Plugin
 from dragoman.turn.send import TurnInputs
+from dragoman.turn.settings import changed
 from dragoman.turn.view import TurnView
 from dragoman.wire.wire import Model
 from dragoman.workspace.workspaces import Workspace, Workspaces
@@ -54,6 +55,7 @@ class Services:
     plugins: Sequence[Plugin] = ()
     agents: Mapping[str, Agent] = field(default_factory=dict)  # of a turn: as they were when it began (T14)
     agents_now: Mapping[str, Agent] = field(default_factory=dict)
+    hidden_agents: frozenset[str] = frozenset()  # for teams that the user is not in, whose services these are
     prompts: Mapping[str, SharedPrompt] = field(default_factory=dict)
     teams: Mapping[str, Collection[str]] = field(default_factory=dict)  # their members, by the settings
     rules: Sequence[Rule] = ()
@@ -101,12 +103,18 @@ class Services:
         given = self.teams_given()
         teams = {name for name in given if user in self.teams.get(name, ())}
         teams |= {name for name in given - teams if user in await self.store.members_of(name)}
+        agents = {name: one for name, one in self.agents.items() if open_to(one.teams, teams)}
         return replace(
             self,
-            agents={name: one for name, one in self.agents.items() if open_to(one.teams, teams)},
+            agents=agents,
+            hidden_agents=frozenset(self.agents.keys() - agents),
             prompts={name: one for name, one in self.prompts.items() if open_to(one.teams, teams)},
             toolbox=self.toolbox.seen_by(teams),
         )
+
+    def settings_seen(self, settings: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+        """Those of a conversation, without an agent that the user cannot have: it answers others alone."""
+        return changed(settings, {"agent": None}) if settings.get("agent") in self.hidden_agents else settings
 
     def teams_given(self) -> set[str]:
         """That something here is for."""

@@ -38,12 +38,12 @@ async def tools(
 ) -> shapes.GroupList:
     """All groups with their tools. With a conversation, `on` says what its model, switches and agent leave
     on. With `brief`, tools have no description, schema and rules."""
-    settings = (await context.conversation(conversation, Right.READ)).settings if conversation else {}
     services = await context.services()
+    info = await context.conversation(conversation, Right.READ) if conversation else None
+    settings = services.settings_seen(info.settings) if info is not None else {}
     await services.toolbox.ready()
     chosen = settings.get("agent")
-    hidden = chosen not in services.agents and chosen in context.runtime.services.agents
-    agent = services.agent(str(chosen) if chosen and not hidden else None)
+    agent = services.agent(str(chosen) if chosen else None)
     switches = conversation_switches(services, settings, agent)
     whole = services.toolbox.offer([*services.rules, *agent.rules], switches, agent.tools)
     model = model_here(services, settings, agent)

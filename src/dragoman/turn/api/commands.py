@@ -62,7 +62,7 @@ from dragoman.turn.facts import (
 from dragoman.turn.machine import replay
 from dragoman.turn.send import NO_INPUTS, TurnInputs, user_message
 from dragoman.turn.services import Services
-from dragoman.turn.settings import changed, check_dialect
+from dragoman.turn.settings import check_dialect
 from dragoman.turn.steps.authority import Givers, load_authority, load_givers
 from dragoman.turn.steps.cancel import cancel_turn, end_quarantined
 from dragoman.turn.steps.family import root_of, sender_of
@@ -218,10 +218,6 @@ class Commands:
             raise ConfigError("checks of an output cannot go to another process: put them into its type")
         info = opens or await self._store.conversation(conversation)
         services = await self._services.seen_by(sender)
-        if info.settings.get("agent") in self._services.agents.keys() - services.agents.keys():
-            info = replace(
-                info, settings=changed(info.settings, {"agent": None})
-            )  # for a team of others (V2)
         options, model = _settled(services, options, info, await root_of(self._store, info))
         if again is not None:
             await check_repeated(self._store, model, again)
@@ -486,7 +482,7 @@ def _settled(
 ) -> tuple[TurnOptions, Model]:
     """All that the turn works with, to be kept with it, and its model. What can be known to be wrong is
     refused, before anything is stored."""
-    settings = laid_over(conversation.settings, options.over)
+    settings = laid_over(services.settings_seen(conversation.settings), options.over)
     agent = services.agent(options.agent or _text(settings.get("agent")))
     model = services.model(options.model or _text(settings.get("model")) or agent.model)
     check_json(asdict(options), "what was said of this turn")
