@@ -28,7 +28,7 @@ def load_installed(kind: Kind, name: str, others: Iterable[str] = ()) -> object:
         known = [*others, *points]
         near = get_close_matches(name, known, n=1)
         hint = f"Did you mean {near[0]!r}?" if near else f"Known {kind}: {', '.join(known) or 'none'}."
-        raise ConfigError(f"no folder or installed package has {name!r}. {hint}")
+        raise ConfigError(f"No folder or installed package has {name!r}. {hint}")
     return import_point(points[name])
 
 
@@ -36,7 +36,7 @@ def import_object(path: str) -> object:
     """`package.module:Name` → the object. ConfigError says why it cannot be had."""
     module, mark, name = path.partition(":")
     if not module or not mark or not name:
-        raise ConfigError(f"{path!r}: write it as package.module:Name")
+        raise ConfigError(f"Invalid name {path!r}. Write it as package.module:Name.")
     return import_point(EntryPoint(name, path, "dragoman"))
 
 

@@ -32,12 +32,12 @@ def agents_by_name(agents: Iterable[Agent]) -> dict[str, Agent]:
     named: dict[str, Agent] = {}
     for agent in listed("agents", agents):
         if not isinstance(agent, Agent):
-            raise ConfigError(f"{agent!r} is not an agent: write Agent(name=…)")
+            raise ConfigError(f"{agent!r} is not an agent. Write Agent(name=…).")
         if agent.name in named:
-            raise ConfigError(f"there are two agents named {agent.name}")
+            raise ConfigError(f"Two agents are named {agent.name!r}. Rename one.")
         named[agent.name] = agent
     if "" in named:
-        raise ConfigError("an agent needs a name: Agent(name=…)")
+        raise ConfigError("An agent needs a name: Agent(name=…).")
     for agent in named.values():
         if unknown := [name for name in agent.handoffs if name not in named]:
             raise ConfigError(sentence("agent.no_successor", name=agent.name, unknown=", ".join(unknown)))
@@ -58,7 +58,7 @@ def store_at(place: str | Path | StoreFile | StoreServer | Store) -> Store:
     """The store at an address, not yet open. ConfigError if its driver is not installed."""
     given: object = place
     if given is None or isinstance(given, int | float | bytes):
-        raise ConfigError(f"a store is a file, such as chat.db, or a database, not {given!r}")
+        raise ConfigError(f"A store must be a file, such as chat.db, or a database, not {given!r}.")
     address = store_address(place) if isinstance(place, str | Path) else place
     if isinstance(address, StoreFile):
         return SqliteStore(address.path, blobs=address.blobs, migrates=address.migrates)
@@ -106,7 +106,7 @@ def _found_by(find: Callable[[str | None], Model], name: str | None) -> Model:
 
 def checked_retention(seconds: float | None) -> float | None:
     if seconds is not None and not 0 < seconds < math.inf:
-        raise ConfigError(f"retention is a number of seconds above 0, not {seconds!r}")
+        raise ConfigError(f"'retention' must be a number of seconds above 0, not {seconds!r}.")
     return seconds
 
 
@@ -149,7 +149,7 @@ def workspaces_at(
     """`records` is the folder beside whose records copies have their place."""
     for name in named or {}:
         if not NAME.fullmatch(name):
-            raise ConfigError(f"workspace {name!r}: a name is 1 to 40 letters, digits, `_` and `-`")
+            raise ConfigError(f"Invalid workspace name {name!r}. Use 1 to 40 letters, digits, `_` and `-`.")
     return Workspaces(
         _workspace(main) if main is not None else None,
         {name: _workspace(one) for name, one in (named or {}).items()},
@@ -159,9 +159,9 @@ def workspaces_at(
 
 def _workspace(given: str | Path | Workspace) -> Workspace:
     if not isinstance(given, str | Path | Workspace):
-        raise ConfigError(f"a workspace is the path of a folder, not {given!r}")
+        raise ConfigError(f"A workspace must be the path of a folder, not {given!r}.")
     workspace = given if isinstance(given, Workspace) else Workspace(Path(given))
     workspace = replace(workspace, folder=Path(workspace.folder))
     if not workspace.folder.is_dir():
-        raise ConfigError(f"the workspace {str(workspace.folder)!r} is not a folder")
+        raise ConfigError(f"The workspace {str(workspace.folder)!r} is not a folder.")
     return workspace

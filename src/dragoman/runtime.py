@@ -250,7 +250,7 @@ class Runtime:
 
     async def __aenter__(self) -> Self:
         if self._is_open:
-            raise ConfigError("the runtime is open already: open it once, and share it")
+            raise ConfigError("The runtime is already open. Open it once, and share it.")
         self._is_open = True
         try:
             await self._open()
@@ -363,9 +363,9 @@ class Runtime:
         else:
             await self.store.conversation(id)
             if messages:
-                raise ConfigError(f"conversation {id} is there already: messages are for a new one")
+                raise ConfigError(f"Conversation {id!r} exists already. Pass messages only for a new one.")
             if settings:
-                raise ConfigError(f"conversation {id} is there already: change its settings with `change`")
+                raise ConfigError(f"Conversation {id!r} exists already. Change its settings with `change`.")
         return ConversationHandle(id, self._engine)
 
     @overload

@@ -53,7 +53,7 @@ def _read(path: str) -> tuple[Path, bytes]:
     except OSError as error:
         raise BadRequest(f"{file} cannot be read: {error.strerror}") from error
     if len(data) > LIMIT:
-        raise BadRequest(f"{file} is too large: {LIMIT // 1024 // 1024} MB at most")
+        raise BadRequest(f"'{file}' is too large. The limit is {LIMIT // 1024 // 1024} MB.")
     return file, data
 
 

@@ -46,7 +46,7 @@ def listen_on(host: str, port: int | None, usual: int) -> socket.socket:
         except OSError as error:
             listener.close()
             failure = error
-    raise ConfigError(f"cannot listen on {host}, port {port}: {failure.strerror}") from failure
+    raise ConfigError(f"Cannot listen on {host}, port {port}: {failure.strerror}.") from failure
 
 
 async def print_link(flags: LinkFlags) -> None:
@@ -72,4 +72,4 @@ async def _ask(servers: list[RunningServer], port: int | None) -> tuple[RunningS
         except (aiohttp.ClientError, TimeoutError, OSError):
             continue  # it was killed, and its file is still there
     where = "" if port is None else f" at port {port}"
-    raise BadRequest(f"no server runs on this store{where}: dragoman serve starts one")
+    raise BadRequest(f"No server is running on this store{where}. Start one with `dragoman serve`.")

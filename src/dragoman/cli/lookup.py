@@ -29,7 +29,7 @@ async def open_store(
     done to the files of that folder can be looked at, and taken back."""
     address = store_of(settings)
     if not create and not address.is_there:
-        raise ConfigError(f"database not found: {address} yet: name another one with --store")
+        raise ConfigError(f"Database {address} not found. Name another one with --store.")
     main, others = workspaces_of(settings, address) if workspace else (None, {})
     options = snapshot_options(settings, address)
     async with Runtime(address, adopts=False, workspace=main, workspaces=others, **options) as runtime:
@@ -52,7 +52,7 @@ async def find_conversation(store: Store, name: str) -> Conversation:
     if name == LAST:
         async for conversation in each_conversation(store):
             return conversation
-        raise NotFound("conversation", LAST, "there are none yet")
+        raise NotFound("conversation", LAST, "The store has no conversations yet.")
     try:
         return await store.conversation(name)
     except (NotFound, Unreadable):  # a list has those that cannot be read too

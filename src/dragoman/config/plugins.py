@@ -57,7 +57,7 @@ def _defined_in(file: Path) -> dict[str, Callable[..., object] | Plugin]:
     ]
     bases = {base for one in classes for base in one.__mro__[1:]}
     if not made and not classes:
-        raise ConfigError(f"{file} has no plugins: write a class that inherits from Plugin")
+        raise ConfigError(f"'{file}' has no plugins. Write a class that inherits from Plugin.")
     unmade = [
         one
         for one in classes
@@ -95,7 +95,7 @@ def _made(
                 raise ConfigError("The file already creates it, so it takes no parameters.")
             return check(what)
         if not callable(what):
-            raise ConfigError(f"{what!r} is not a plugin")
+            raise ConfigError(f"{what!r} is not a plugin.")
         return check(what(**options))
     except (ConfigError, TypeError, ValueError) as error:
         raise ConfigError(f"{where}: Plugin {name!r}: {error}") from error
@@ -111,7 +111,9 @@ def formatters_of(settings: Settings) -> list[Formatter]:
         origin, program = settings.origins.get(f"formatters.{name}", ""), table["command"][0]
         if "/" in program and not Path(program).is_absolute() and origin.startswith(f"{user_file()}:"):
             # It would be another program in each folder, and in a clone somebody else's.
-            raise ConfigError(f"{origin}: formatters.{name}: give the name of {program!r}, or its whole path")
+            raise ConfigError(
+                f"{origin}: formatters.{name}: write the name of {program!r} alone, or its absolute path."
+            )
     return [
         Formatter(name, tuple(table["files"]), _command(settings, table), table.get("timeout", SECONDS))
         for name, table in settings.values.get("formatters", {}).items()

@@ -34,7 +34,7 @@ def workspace_of(settings: Settings) -> Path:
     folder = settings.workspace
     if not folder.is_dir():
         origin = settings.origins.get("workspace", "settings")
-        raise ConfigError(f"{origin}: the workspace {folder} is not a folder")
+        raise ConfigError(f"{origin}: the workspace '{folder}' is not a folder.")
     return folder
 
 
@@ -53,7 +53,7 @@ def workspaces_of(settings: Settings, store: StoreAddress) -> tuple[Workspace, d
     for name, folder in settings.workspaces.items():
         if not folder.is_dir():
             origin = settings.origins.get(f"workspaces.{name}", "settings")
-            raise ConfigError(f"{origin}: workspaces.{name}: {folder} is not a folder")
+            raise ConfigError(f"{origin}: workspaces.{name}: '{folder}' is not a folder.")
         others[name] = made(folder, settings.values["workspaces"][name].get("prompt", ""))
     return made(workspace_of(settings)), others
 

@@ -130,7 +130,7 @@ def dialect(name: str) -> Dialect:
     try:
         return _DIALECTS[name]
     except KeyError:
-        raise ConfigError(f"unknown dialect {name!r}: choose one of {', '.join(NAMES)}") from None
+        raise ConfigError(f"Unknown dialect {name!r}. Choose one of {', '.join(NAMES)}.") from None
 
 
 @cache

@@ -48,7 +48,9 @@ class Compaction(Plugin):
         clear_after: int = 3,
     ) -> None:
         if threshold is not None and not 0 < threshold <= 1:
-            raise ConfigError(f"the compaction threshold is above 0 and at most 1, or None, not {threshold}")
+            raise ConfigError(
+                f"The compaction threshold must be above 0 and at most 1, or None, not {threshold}."
+            )
         self.threshold = threshold
         self.policy: Policy = policy  # of earlier tool use, as everywhere in this house
         self.context = context  # tokens, where the model's own number is not known

@@ -25,7 +25,7 @@ class Length(Plugin):
 
     def __init__(self, times: int | None = None) -> None:
         if times is not None and (type(times) is not int or times < 0):
-            raise ConfigError(f"continuations is a whole number of 0 or more, or None, not {times!r}")
+            raise ConfigError(f"'continuations' must be a whole number of 0 or more, or None, not {times!r}.")
         self.times = times
 
     async def on_after_request(self, reply: Message, turn: TurnView, append: Appender) -> None:

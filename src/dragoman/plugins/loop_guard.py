@@ -21,7 +21,7 @@ class LoopGuard(Plugin):
 
     def __init__(self, limit: int = 3) -> None:
         if limit < 2:
-            raise ConfigError(f"the loop guard's limit is 2 or more, not {limit}")
+            raise ConfigError(f"The loop guard's limit must be 2 or more, not {limit}.")
         self.limit = limit
 
     async def before_tool(self, call: PlannedCall, turn: TurnView) -> None:

@@ -84,7 +84,7 @@ class Mask:
     def __init__(self, fields: Mapping[str, str]) -> None:
         texts: list[object] = [*fields, *fields.values()]
         if not all(isinstance(one, str) and one.strip() for one in texts):
-            raise ConfigError("privacy: each field needs a name and a value")
+            raise ConfigError("privacy: each field needs a name and a value.")
         self._values = {f"[[{name}]]": value for name, value in fields.items()}
         self._words = {spelled: word for word, value in self._values.items() for spelled in spellings(value)}
         self._hidden, self._shown = _any_of(self._words), _any_of(self._values)

@@ -19,9 +19,13 @@ class ToolHistory(Plugin):
     def __init__(self, policy: Policy, parts: Collection[str] | None = None) -> None:
         """`parts` are the types of parts that are sent of earlier messages, besides their text; None: all."""
         if policy not in get_args(Policy):
-            raise ConfigError(f"tool history {policy!r}: it is one of {', '.join(get_args(Policy))}")
+            raise ConfigError(
+                f"Unknown tool history {policy!r}. Choose one of {', '.join(get_args(Policy))}."
+            )
         if unknown := sorted({*(parts or ())} - {*PARTS}):
-            raise ConfigError(f"history_parts: {unknown[0]!r} is none of {', '.join(PARTS)}")
+            raise ConfigError(
+                f"Unknown part {unknown[0]!r} in history_parts. Choose from {', '.join(PARTS)}."
+            )
         self.policy: Policy = policy
         self.parts = parts
 

@@ -44,10 +44,10 @@ class OpenAICompatible:
     def __post_init__(self) -> None:
         if web_address(self.base_url, references=True) is None:
             raise ConfigError(
-                f"{type(self).__name__}: {self.base_url!r} is not an address such as http://host/v1"
+                f"{type(self).__name__}: {self.base_url!r} is not an address such as http://host/v1."
             )
         if not self.model:
-            raise ConfigError(f"{type(self).__name__}: say which model")
+            raise ConfigError(f"{type(self).__name__} needs a model.")
 
     @property
     def full_name(self) -> str:

@@ -104,5 +104,6 @@ def _network(name: str) -> Network:
         return ipaddress.ip_network(name, strict=False)
     except ValueError as error:
         raise ConfigError(
-            f'server.proxies: {name!r} is not an address: write "10.0.0.7", or a network as "10.0.0.0/8"'
+            f'server.proxies: {name!r} is not an address. Write "10.0.0.7", or '
+            'a network such as "10.0.0.0/8".'
         ) from error

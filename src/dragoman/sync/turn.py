@@ -77,7 +77,7 @@ class SyncTurn(Generic[T]):
     def question(self) -> str:
         """The first open question."""
         if not (waiting := self.questions):
-            raise LookupError(f"turn {self.id} asks nothing now")
+            raise LookupError(f"Turn {self.id} has no open approval request.")
         return waiting[0].id
 
     def answer(self, question: str | Question, answer: Answer) -> Question:

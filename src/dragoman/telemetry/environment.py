@@ -60,7 +60,7 @@ def _exporter(environment: Mapping[str, str], signal: str) -> Exporter | None:
             return "otlp"
         case "prometheus" if signal == "METRICS":
             return None  # that is what /metrics is for
-    raise ConfigError(f"{variable}={named}: there are otlp, console and none")
+    raise ConfigError(f"Unknown exporter {variable}={named}. Choose otlp, console or none.")
 
 
 def _check_protocol(environment: Mapping[str, str], signal: str) -> None:
@@ -68,5 +68,7 @@ def _check_protocol(environment: Mapping[str, str], signal: str) -> None:
         protocol = environment.get(variable, "").strip()
         if protocol:
             if protocol != "http/protobuf":
-                raise ConfigError(f"{variable}={protocol}: only http/protobuf is spoken here")
+                raise ConfigError(
+                    f"Unknown protocol {variable}={protocol}. Dragoman supports only http/protobuf."
+                )
             return

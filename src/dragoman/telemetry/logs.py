@@ -48,7 +48,7 @@ def _read_levels(levels: Sequence[str]) -> tuple[str | None, dict[str, str]]:
     for text in levels:
         room, given, level = text.rpartition("=")
         if level.lower() not in LEVELS:
-            raise ConfigError(f"--log-level {text}: a level is one of {', '.join(LEVELS)}")
+            raise ConfigError(f"Invalid --log-level {text!r}. Choose one of {', '.join(LEVELS)}.")
         if not given:
             whole = level.lower()
         elif room not in ROOMS:

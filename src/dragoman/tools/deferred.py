@@ -62,7 +62,9 @@ def budget_of(setting: object) -> ToolBudget:
         return ToolBudget(setting, None)
     share = re.fullmatch(r"(\d{1,2}|100)\s*%", setting) if isinstance(setting, str) else None
     if share is None:
-        raise ConfigError(f'tool_budget is a number of tools, a share ("10%") or "off", not {setting!r}')
+        raise ConfigError(
+            f'\'tool_budget\' must be a number of tools, a share such as "10%", or "off", not {setting!r}.'
+        )
     return ToolBudget(None, int(share[1]) / 100)
 
 

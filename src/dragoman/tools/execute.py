@@ -37,7 +37,9 @@ def result_of(output: Any) -> ToolResult:
     value, metadata = as_json(whole.value), as_json(whole.metadata)
     attachments = tuple(whole.attachments)
     if not isinstance(metadata, dict) or not all(isinstance(file, File) for file in attachments):
-        raise ToolFailed("the tool returned metadata that is not an object, or attachments that are no files")
+        raise ToolFailed(
+            "The tool returned metadata that is not an object, or attachments that are not files."
+        )
     title = whole_text(whole.title) if whole.title else None
     if isinstance(value, str):
         return ToolResult(value, None, title, metadata, attachments)
@@ -53,7 +55,7 @@ def as_json(value: Any) -> JsonValue:
         return read_with_margin(_bytes(value))
     except (ValueError, RecursionError) as error:
         raise ToolFailed(
-            f"the tool gave a {type(value).__name__}, which is not a JSON value: {error}"
+            f"The tool returned a {type(value).__name__}, which is not a JSON value: {error}"
         ) from error
 
 

@@ -50,7 +50,7 @@ class JsonParameters(Parameters):
         shown = {key: value for key, value in schema.items() if key != "$schema"}
         self.schema = {**shown, "type": "object", "properties": shown.get("properties") or {}}
         if not isinstance(self.schema["properties"], dict):
-            raise ConfigError(f"tool {tool}: the properties of its schema are no object")
+            raise ConfigError(f"Tool {tool!r}: the properties of its schema must be an object.")
         if not checked:
             _check(tool, self._whole)
 

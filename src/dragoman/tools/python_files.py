@@ -32,7 +32,7 @@ def load_tools(files: Iterable[Path]) -> list[Tool | Group]:
     for file in files:
         defined = {id(one): one for one in vars(run_file(file)).values() if isinstance(one, Tool | Group)}
         if not defined:
-            raise ConfigError(f"{file} has no tools: write @tool above a function")
+            raise ConfigError(f"'{file}' has no tools. Write @tool above a function.")
         found |= defined
     grouped = {id(tool) for group in found.values() if isinstance(group, Group) for tool in group.tools}
     return [one for place, one in found.items() if place not in grouped]
@@ -66,7 +66,7 @@ def run_file(file: Path) -> ModuleType:
     name = _module_name(file)
     spec = importlib.util.spec_from_file_location(name, file, loader=_SourceLoader(name, str(file)))
     if spec is None or spec.loader is None or not file.is_file():
-        raise ConfigError(f"{file} is not a readable Python file")
+        raise ConfigError(f"'{file}' is not a readable Python file.")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # where pydantic looks for the types that the tools name
     folder = str(file.resolve().parent)

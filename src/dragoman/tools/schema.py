@@ -100,9 +100,9 @@ def parameters_of(tool: str, signature: Iterable[inspect.Parameter], docstring: 
     fields: dict[str, Any] = {}
     for parameter in signature:
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-            raise ConfigError(f"tool {tool}: parameter '{parameter}' must be an ordinary named one")
+            raise ConfigError(f"Tool {tool!r}: parameter '{parameter}' must be an ordinary named parameter.")
         if parameter.annotation is parameter.empty:
-            raise ConfigError(f"tool {tool}: parameter {parameter.name!r} has no type")
+            raise ConfigError(f"Tool {tool!r}: parameter {parameter.name!r} has no type.")
         default = ... if parameter.default is parameter.empty else parameter.default
         type = _described(parameter.name, parameter.annotation, described.get(parameter.name))
         fields[attribute(parameter.name)] = (type, default)

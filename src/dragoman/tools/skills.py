@@ -253,7 +253,7 @@ def _load_skill(skills: dict[str, Skill], accepts: Callable[[Path, bytes], bool]
         """Read a skill before you do what it is about; or one of the files that belong to it."""
         skill = skills.get(name)
         if skill is None:
-            raise ToolFailed(f"unknown skill {name!r}: there are {', '.join(skills)}")
+            raise ToolFailed(f"Unknown skill {name!r}. Choose one of {', '.join(skills)}.")
         if file is None:
             return "\n\n".join([skill.text, *_others(skill)])
         try:

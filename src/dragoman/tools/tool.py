@@ -57,11 +57,11 @@ class ToolOutput:
 
 
 async def _no_model(type: ModelType, parts: Sequence[Part], options: dict[str, JsonValue]) -> Message:
-    raise ToolFailed(f"no model of the type {type} can be asked here")
+    raise ToolFailed(f"No model of type {type!r} is available here.")
 
 
 async def _not_running(words: Sequence[str], timeout: float = 0.0) -> tuple[int, str]:
-    raise ToolFailed("the call is not running: no program can be started for it")
+    raise ToolFailed("The call is not running, so it cannot start a program.")
 
 
 @dataclass(slots=True, frozen=True)
@@ -183,7 +183,7 @@ class Tool:
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """What it was made from, called as ever: for a test of it, and for other code. Nobody is asked."""
         if self.function is None:
-            raise TypeError(f"the tool {self.name} was not made from a function")
+            raise TypeError(f"Tool {self.name!r} was not made from a function.")
         return self.function(*arguments, **named)
 
     @property
@@ -269,7 +269,7 @@ def client_tool(
     elif hasattr(parameters, "model_json_schema"):
         described = Parameters(name, parameters)
     else:
-        raise ConfigError(f"tool {name}: its parameters are a pydantic model, or a JSON schema")
+        raise ConfigError(f"Tool {name!r}: its parameters must be a pydantic model or a JSON schema.")
     return _tool(name, description, described, None, permission=permission, **options)
 
 
@@ -346,17 +346,19 @@ def _check(tool: str, options: Mapping[str, Any]) -> None:
     known = {"replay": Replay, "review": Review, "writes": Writes}
     for name, words in ((name, get_args(kind)) for name, kind in known.items()):
         if name in options and options[name] not in words:
-            raise ConfigError(f"tool {tool}: {name} is one of {', '.join(words)}, not {options[name]!r}")
+            raise ConfigError(
+                f"Tool {tool!r}: {name} must be one of {', '.join(words)}, not {options[name]!r}."
+            )
     for name in ("timeout", "max_lines", "max_bytes"):
         if name in options and not (isinstance(options[name], int | float) and options[name] > 0):
-            raise ConfigError(f"tool {tool}: {name} is a number above 0, not {options[name]!r}")
+            raise ConfigError(f"Tool {tool!r}: {name} must be a number above 0, not {options[name]!r}.")
 
 
 def _pattern_of(tool: str, parameter: str | None, parameters: Parameters) -> Patterns:
     if parameter is None:
         return lambda _: ()
     if parameter not in parameters.names:
-        raise ConfigError(f"tool {tool}: pattern names {parameter!r}, which is not one of its parameters")
+        raise ConfigError(f"Tool {tool!r}: pattern names {parameter!r}, which is not one of its parameters.")
 
     def patterns(arguments: Arguments) -> Sequence[str]:
         given = arguments[parameter] if parameter in arguments else parameters.default(parameter)

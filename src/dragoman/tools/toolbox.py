@@ -34,7 +34,7 @@ class Group:
 
     def __post_init__(self) -> None:
         if twice := _twice(tool.name for tool in self.tools):
-            raise ConfigError(f"group {self.name}: there are two tools named {twice}")
+            raise ConfigError(f"Group {self.name!r} has two tools named {twice!r}. Rename one.")
 
 
 @runtime_checkable

@@ -56,7 +56,7 @@ def inside(workspace: Path | None, path: str) -> Path:
         if any(step.is_symlink() for step in (target, *target.parents)):  # it leads to itself
             raise RuntimeError(path)  # as `resolve` itself does before Python 3.13
     except (OSError, RuntimeError, ValueError) as error:
-        raise ToolFailed(f"{path} is not a path that can be followed") from error
+        raise ToolFailed(f"Cannot follow the path {path!r}.") from error
     if not target.is_relative_to(root):
         raise ToolFailed(sentence("workspace.outside", path=path))
     return target
@@ -74,7 +74,7 @@ def steps_of(path: str) -> tuple[str, ...]:
         elif step not in ("", "."):
             steps.append(step)
     if len(steps) > DEEPEST:
-        raise ToolFailed(f"a path has at most {DEEPEST} steps")
+        raise ToolFailed(f"A path can have {DEEPEST} steps at most.")
     return tuple(steps)
 
 
@@ -283,7 +283,7 @@ def _explained(workspace: Path | None, path: str) -> Iterator[None]:
             raise ToolFailed(f"{path} goes through a link: name the file itself, {real}") from error
         raise ToolFailed(_words(error, path)) from error
     except UnicodeError as error:
-        raise ToolFailed(f"{path!r} is not a name a file can have") from error
+        raise ToolFailed(f"{path!r} is not a valid file name.") from error
 
 
 def _words(error: OSError, path: str) -> Sentence:
@@ -303,15 +303,15 @@ def _words(error: OSError, path: str) -> Sentence:
 def _file(path: str) -> tuple[Sequence[str], str]:
     steps = steps_of(path)
     if not steps:
-        raise ToolFailed(f"{path or '.'} is the workspace itself, a folder")
+        raise ToolFailed(f"'{path or '.'}' is the workspace itself, a folder.")
     return steps[:-1], steps[-1]
 
 
 def _check(path: str) -> None:
     if "\0" in path:
-        raise ToolFailed("a path cannot contain a NUL character")
+        raise ToolFailed("A path cannot contain a NUL character.")
     if PurePosixPath(path).is_absolute() or PureWindowsPath(path).anchor:
-        raise ToolFailed(f"{path}: give a path relative to the workspace")
+        raise ToolFailed(f"Pass a path relative to the workspace, not {path!r}.")
 
 
 def _root(workspace: Path | None) -> Path:

@@ -178,9 +178,9 @@ def handoff_tool(
         reason: Annotated[str, Field(description="what they have to know, in a sentence")] = "",
     ) -> str:
         if agent not in others:
-            raise ToolFailed(f"it cannot be handed to {agent!r}: choose one of {', '.join(others)}")
+            raise ToolFailed(f"You cannot hand over to {agent!r}. Choose one of {', '.join(others)}.")
         if any(call.tool == NAME and call.state is CallState.COMPLETED for call in calls()):
-            raise ToolFailed("it was handed over already, in this reply")
+            raise ToolFailed("You already handed over in this reply.")
         return f"From here on {agent} answers.{f' {reason}' if reason else ''}"
 
     return hand_off

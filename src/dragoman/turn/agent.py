@@ -27,7 +27,7 @@ class Limits:
     def __post_init__(self) -> None:
         rounds = self.max_rounds
         if rounds is not None and (type(rounds) is not int or rounds < 0):
-            raise ConfigError(f"max_rounds is a whole number of 0 or more, not {rounds!r}")
+            raise ConfigError(f"'max_rounds' must be a whole number of 0 or more, not {rounds!r}.")
         for name in ("max_tokens", "max_cost", "max_seconds", "max_calls"):
             value = getattr(self, name)
             whole = name in ("max_tokens", "max_calls")
@@ -84,19 +84,23 @@ class Agent:
         }
         for name, given in listed.items():
             if not isinstance(given, tuple | list) or not all(isinstance(one, str) for one in given):
-                raise ConfigError(f"agent {self.name}: {name} are names in a tuple, not {given!r}")
+                raise ConfigError(f"Agent {self.name!r}: {name} must be a tuple of names, not {given!r}.")
         if not isinstance(self.limits, Limits):
-            raise ConfigError(f"agent {self.name}: limits are Limits(max_rounds=…), not {self.limits!r}")
+            raise ConfigError(
+                f"Agent {self.name!r}: limits must be Limits(max_rounds=…), not {self.limits!r}."
+            )
         if not isinstance(self.model, str | None):
-            raise ConfigError(f"agent {self.name}: its model is a name, not {type(self.model).__name__}")
+            raise ConfigError(
+                f"Agent {self.name!r}: its model must be a name, not {type(self.model).__name__}."
+            )
         rules: Sequence[object] = self.rules
         if wrong := [rule for rule in rules if not isinstance(rule, Rule)]:
-            raise ConfigError(f"agent {self.name}: rules are Rule(…)s, not {wrong[0]!r}")
+            raise ConfigError(f"Agent {self.name!r}: rules must be Rule(…) objects, not {wrong[0]!r}.")
         actions: tuple[Action, ...] = ("allow", "ask", "deny")
         for action in actions:
             texts = getattr(self, action)
             if isinstance(texts, str):
-                raise ConfigError(f"agent {self.name}: {action} is a list of rules, not {texts!r}")
+                raise ConfigError(f"Agent {self.name!r}: {action} must be a list of rules, not {texts!r}.")
             added = tuple(parse_rule(text, action, f"agent {self.name}") for text in texts)
             object.__setattr__(self, "rules", (*self.rules, *added))
             object.__setattr__(self, action, ())  # `replace` makes an agent of what is here

@@ -47,7 +47,7 @@ class Output(Generic[T]):
         self, type: type[T], *, checks: Sequence[Callable[[T], object]] = (), retries: int = _RETRIES
     ) -> None:
         if retries < 0:
-            raise ConfigError(f"retries is a whole number of 0 or more, not {retries!r}")
+            raise ConfigError(f"'retries' must be a whole number of 0 or more, not {retries!r}.")
         self.type = type
         self.checks = tuple(checks)
         try:

@@ -133,7 +133,9 @@ def _messages(given: str | Sequence[Part] | Sequence[str]) -> list[tuple[Part, .
     texts = [one for one in given if isinstance(one, str)]
     parts = tuple(one for one in given if not isinstance(one, str))
     if texts and parts:
-        raise ConfigError("append takes a text, the parts of one message, or a list of texts; not a mixture")
+        raise ConfigError(
+            "'append' takes a string, the parts of one message, or a list of strings, but not a mixture."
+        )
     return [(Text(text),) for text in texts] if texts else [parts]
 
 
@@ -329,11 +331,11 @@ _PLAIN = ("on_stream_data", "on_event")
 def check(plugin: object) -> Plugin:
     """The plugin, if its hooks are hooks: a misspelled one would never run, a plain function fail late."""
     if not isinstance(plugin, Plugin):
-        raise ConfigError(f"{plugin!r} is not a plugin: make an object of a class that inherits from Plugin")
+        raise ConfigError(f"{plugin!r} is not a plugin. Pass an object of a class that inherits from Plugin.")
     for name, method in inspect.getmembers(type(plugin), inspect.isfunction):
         known = getattr(Plugin, name, None)
         if known is None and (hint := _misspelled(name)) is not None:
-            raise ConfigError(f"plugin {plugin.name}: unknown hook {name}{hint}")
+            raise ConfigError(f"Plugin {plugin.name!r}: unknown hook {name!r}{hint}")
         if known is None or name.startswith("__"):
             continue
         if inspect.iscoroutinefunction(known) and not inspect.iscoroutinefunction(method):
@@ -344,7 +346,9 @@ def check(plugin: object) -> Plugin:
         try:
             inspect.signature(getattr(plugin, name)).bind(*takes)
         except TypeError:
-            raise ConfigError(f"plugin {plugin.name}: {name} takes (self, {', '.join(takes)})") from None
+            raise ConfigError(
+                f"Plugin {plugin.name!r}: {name} must take (self, {', '.join(takes)})."
+            ) from None
     return plugin
 
 
@@ -360,5 +364,5 @@ def _misspelled(name: str) -> str | None:
 def returned(plugin: Plugin, hook: str, value: T, kind: type) -> T:
     """What a hook returned, if it is what it has to return: a forgotten `return` would erase the prompt."""
     if not isinstance(value, kind):
-        raise ConfigError(f"plugin {plugin.name}: {hook} returned {value!r}, not a {kind.__name__}")
+        raise ConfigError(f"Plugin {plugin.name!r}: {hook} must return a {kind.__name__}, not {value!r}.")
     return value

@@ -123,10 +123,10 @@ class Services:
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
-            raise ConfigError(f"mode {self.mode!r}: it is one of {', '.join(MODES)}")
+            raise ConfigError(f"Unknown mode {self.mode!r}. Choose one of {', '.join(MODES)}.")
         if self.on_reject not in ("continue", "stop"):
-            raise ConfigError(f"on_reject {self.on_reject!r}: it is 'continue' or 'stop'")
+            raise ConfigError(f"Unknown on_reject {self.on_reject!r}. Choose 'continue' or 'stop'.")
         if wrong := wrong_with(self.review):
             raise ConfigError(wrong)
         if self.concurrency < 1:
-            raise ConfigError(f"concurrency {self.concurrency}: at least one call must be able to run")
+            raise ConfigError(f"'concurrency' must be at least 1, not {self.concurrency}.")

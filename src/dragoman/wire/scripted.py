@@ -138,7 +138,7 @@ class ScriptedModel:
             return self._script(request)
         if len(self.requests) > len(self._script):
             raise ProviderError(
-                f"the script has {len(self._script)} lines, and this is request {len(self.requests)}"
+                f"The script has {len(self._script)} lines, and this is request {len(self.requests)}."
             )
         return self._script[len(self.requests) - 1]
 

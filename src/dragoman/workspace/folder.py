@@ -65,10 +65,10 @@ class OpenFolder:
             if stat.S_ISDIR(found.st_mode):
                 raise IsADirectoryError
             if not stat.S_ISREG(found.st_mode):
-                raise ToolFailed(f"{name} is not a regular file")
+                raise ToolFailed(f"{name!r} is not a regular file.")
             data = file.read(most + 1)
         if len(data) > most:
-            raise ToolFailed(f"{name} is too big: it has more than {most // 1000} kB")
+            raise ToolFailed(f"{name!r} is larger than {most // 1000} kB.")
         return data
 
     def read_with_status(self, name: str, most: int) -> tuple[bytes, os.stat_result, os.stat_result]:
@@ -94,7 +94,7 @@ class OpenFolder:
     def mode(self, name: str) -> int:
         """The rights of a file that may be written."""
         if not os.access(self.named(name), os.W_OK, dir_fd=self.fd):
-            raise ToolFailed(f"{name} may not be written")
+            raise ToolFailed(f"You cannot write {name!r}.")
         return stat.S_IMODE(os.stat(self.named(name), dir_fd=self.fd, follow_symlinks=False).st_mode)
 
     def put(self, name: str, data: bytes, mode: int | None, *, sync: bool = False) -> None:

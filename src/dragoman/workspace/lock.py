@@ -43,7 +43,7 @@ def locked(path: Path, patience: float) -> Iterator[None]:
             except OSError:
                 if time.monotonic() > end:
                     raise StoreUnavailable(
-                        "the record of the workspace is in use",
+                        "The record of the workspace is in use",
                         "another program has been looking through the same folder for too long",
                         retryable=True,
                     ) from None

@@ -58,7 +58,7 @@ def _before(cursor: str) -> tuple[float, str]:
     try:
         return float(updated), id
     except ValueError:
-        raise BadRequest(f"unknown page {cursor!r}") from None
+        raise BadRequest(f"Unknown page {cursor!r}. Pass the cursor of the last page.") from None
 
 
 async def _folder_of(store: Store, conversation: Conversation) -> str | None:
@@ -150,7 +150,7 @@ class AcpAgent:
         }
 
     async def _authenticate(self, params: Params) -> JsonValue:
-        raise RpcError(INVALID_PARAMS, "there is nothing to log in to: keys come from the environment")
+        raise RpcError(INVALID_PARAMS, "Dragoman has no login here. It reads keys from the environment.")
 
     # ── sessions ──────────────────────────────────────────────────────────────────────────────────
 
@@ -218,7 +218,7 @@ class AcpAgent:
         session = self._session(params)
         blocks = params.get("prompt")
         if not isinstance(blocks, list):
-            raise BadRequest("prompt is a list of blocks")
+            raise BadRequest("'prompt' must be a list of blocks.")
         prompting = asyncio.create_task(session.prompt(blocks))
         try:
             return dict(await asyncio.shield(prompting))
@@ -267,7 +267,7 @@ class AcpAgent:
     def _session(self, params: Params) -> EditorSession:
         id = _text(params, "sessionId")
         if id not in self._sessions:
-            raise RpcError(NOT_FOUND, f"session {id!r} is not open here: load it first")
+            raise RpcError(NOT_FOUND, f"Session {id!r} is not open. Load it first.")
         return self._sessions[id]
 
     async def _session_of(self, conversation: str) -> str | None:
@@ -285,10 +285,10 @@ class AcpAgent:
 
     async def _workspace(self, params: Params) -> OpenWorkspace:
         if self._editor is None:
-            raise RpcError(INVALID_REQUEST, "initialize comes first")
+            raise RpcError(INVALID_REQUEST, "Send 'initialize' first.")
         servers = params.get("mcpServers") or []
         if not isinstance(servers, list):
-            raise BadRequest("mcpServers is a list")
+            raise BadRequest("'mcpServers' must be a list.")
         return await self._workspaces.open(_text(params, "cwd"), servers, self._editor)
 
     async def _runtime(self, folder: object) -> Runtime:
@@ -312,7 +312,7 @@ class AcpAgent:
 def _text(params: Params, name: str, *, empty: bool = False) -> str:
     value = params.get(name)
     if not isinstance(value, str) or not (value or empty):
-        raise BadRequest(f"{name} is a text")
+        raise BadRequest(f"{name!r} must be a string.")
     return value
 
 

@@ -124,13 +124,13 @@ class Editor:
                 },
             )
         except RpcError as error:
-            raise ToolFailed(f"the editor opened no terminal: {error}") from error
+            raise ToolFailed(f"The editor did not open a terminal: {error}") from error
         terminal = {**where, "terminalId": str(made["terminalId"])}
         context.progress({"terminal": terminal["terminalId"]})
         try:
             return await self._await_exit(terminal, command, seconds)
         except RpcError as error:
-            raise ToolFailed(f"the editor's terminal failed: {error}") from error
+            raise ToolFailed(f"The editor's terminal failed: {error}") from error
         finally:
             await asyncio.shield(self._release(terminal))
 
@@ -147,7 +147,10 @@ class Editor:
         output.add(str(shown.get("output") or ""))
         text = output.text() + ("\n[the editor did not keep all of it]" if shown.get("truncated") else "")
         if late:
-            raise ToolFailed(f"it took longer than {seconds:g} s and was ended; it had printed:\n{text}")
+            raise ToolFailed(
+                f"The command took longer than {seconds:g} s, so Dragoman stopped "
+                f"it. Its output until then:\n{text}"
+            )
         status = shown.get("exitStatus") or {}
         code, signal = status.get("exitCode"), status.get("signal")
         ending = f"ended by signal {signal}" if code is None else f"exit status {code}"
@@ -184,7 +187,7 @@ class EditorFiles:
             return self._ask("fs/write_text_file", path, content=text) is not _NOT_OPEN
         except (RpcError, TimeoutError) as error:
             why = str(error) or "it took too long"
-            raise ToolFailed(f"the editor did not write {path.name}: {why}") from error
+            raise ToolFailed(f"The editor did not write {path.name!r}: {why}") from error
 
     def _ask(self, method: str, path: Path, **more: str) -> Any:
         """What the editor answers, or that it has no session for this conversation."""

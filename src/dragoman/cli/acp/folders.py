@@ -88,11 +88,14 @@ def read_client_servers(given: Iterable[Any]) -> dict[str, McpServer]:
     found: dict[str, McpServer] = {}
     for one in given:
         if not isinstance(one, Mapping):
-            raise BadRequest("a server of mcpServers is an object")
+            raise BadRequest("Each server in 'mcpServers' must be an object.")
         name = re.sub(r"[^A-Za-z0-9_-]+", "-", str(one.get("name", ""))).strip("-_")[:40]
         kind = one.get("type") or ("stdio" if "command" in one else "http")
         if kind not in ("stdio", "http", "sse"):
-            raise BadRequest(f"mcpServers.{name}: a server of the type {kind!r} cannot be reached from here")
+            raise BadRequest(
+                f"mcpServers.{name}: Dragoman cannot connect to a server of type "
+                f"{kind!r}. Use stdio, http or sse."
+            )
         found[name] = parse_server(_table(one, str(kind)), f"mcpServers.{name}", name)
     return found
 
@@ -245,7 +248,7 @@ def whole_path(folder: str) -> Path:
     """A folder as editors name it. BadRequest where it is none."""
     path = Path(folder)
     if not path.is_absolute() or not path.is_dir():
-        raise BadRequest(f"cwd is the whole path of a folder, not {folder!r}")
+        raise BadRequest(f"'cwd' must be an absolute path, not {folder!r}.")
     return path.resolve()
 
 
@@ -264,7 +267,7 @@ def check_choice(
     """BadRequest where there is no such option, or no such value of it."""
     offered = {one["id"]: one for one in _options(workspace, settings)}
     if option not in offered:
-        raise BadRequest(f"unknown option {option!r}: there are {', '.join(offered)}")
+        raise BadRequest(f"Unknown option {option!r}. Choose one of {', '.join(offered)}.")
     if option == "model":
         workspace.runtime.services.model(value)  # NotFound, or a missing key, before it is stored
     elif value not in [one["value"] for one in offered[option]["options"]]:

@@ -193,7 +193,7 @@ class RpcPeer:
         try:
             message = json.loads(line)
         except (ValueError, RecursionError) as error:
-            return await self._refuse(None, RpcError(PARSE_ERROR, f"that is not valid JSON: {error}"))
+            return await self._refuse(None, RpcError(PARSE_ERROR, f"Invalid JSON: {error}"))
         if not isinstance(message, dict):
             return await self._refuse(None, RpcError(INVALID_REQUEST, "a message is an object"))
         method, id = message.get("method"), message.get("id")
@@ -244,7 +244,7 @@ class RpcPeer:
     async def _answer(self, id: str | int, method: str, params: Params) -> None:
         try:
             if (handler := self._requests.get(method)) is None:
-                raise RpcError(METHOD_NOT_FOUND, f"unknown method {method!r} here")
+                raise RpcError(METHOD_NOT_FOUND, f"Unknown method {method!r}.")
             result = await handler(params)
         except asyncio.CancelledError:
             await self._refuse(id, RpcError(REQUEST_CANCELLED, f"{method} was cancelled"))

@@ -109,7 +109,9 @@ class EditorQuestions(Tasks):
             return await self._fill_form(question)
         choice = choices.get(str(outcome.get("optionId")))
         if choice is None:
-            raise RpcError(0, f"it chose {outcome.get('optionId')!r}, which was not offered")
+            raise RpcError(
+                0, f"The client chose option {outcome.get('optionId')!r}, which Dragoman did not offer."
+            )
         return choice.answer
 
     async def _fill_form(self, question: Question) -> Answer | None:

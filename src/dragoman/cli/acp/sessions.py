@@ -53,11 +53,11 @@ async def read_prompt(
     parts: list[Part] = []
     for number, block in enumerate(blocks):
         if not isinstance(block, dict):
-            raise BadRequest(f"block {number} of the prompt is not an object")
+            raise BadRequest(f"Block {number} of the prompt must be an object.")
         try:
             part = await _part(store, block, folder)
         except KeyError as error:
-            raise BadRequest(f"block {number} of the prompt has no {error}") from None
+            raise BadRequest(f"Block {number} of the prompt has no {error}.") from None
         parts.append(part)
     return _filled(parts, templates)
 
@@ -85,7 +85,7 @@ async def _part(store: Store, block: Mapping[str, Any], folder: Path) -> Part:
         case "resource":
             resource = block["resource"]
             if not isinstance(resource, dict):
-                raise BadRequest("a resource is an object")
+                raise BadRequest("A resource must be an object.")
             uri = _text(resource, "uri")
             if "text" in resource:
                 where = _shown(uri, folder)
@@ -93,12 +93,12 @@ async def _part(store: Store, block: Mapping[str, Any], folder: Path) -> Part:
             media_type = str(resource.get("mimeType") or "application/octet-stream")
             return await _file(store, _text(resource, "blob"), media_type, _name(uri) or None)
         case other:
-            raise BadRequest(f"a prompt cannot hold a block of the type {other!r}")
+            raise BadRequest(f"A prompt cannot have a block of type {other!r}.")
 
 
 def _text(block: Mapping[str, Any], name: str) -> str:
     if not isinstance(value := block[name], str):
-        raise BadRequest(f"{name} is a text")
+        raise BadRequest(f"{name!r} must be a string.")
     return value
 
 
@@ -106,9 +106,11 @@ async def _file(store: Store, data: str, media_type: str, name: str | None) -> F
     try:
         content = base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise BadRequest(f"the {media_type} of the prompt is no base64: {error}") from None
+        raise BadRequest(f"The {media_type} in the prompt is not valid base64: {error}") from None
     if len(content) > LIMIT:
-        raise BadRequest(f"the {media_type} of the prompt is too large: {LIMIT // 1024 // 1024} MB at most")
+        raise BadRequest(
+            f"The {media_type} in the prompt is too large. The limit is {LIMIT // 1024 // 1024} MB."
+        )
     return File(media_type, blob=await store.put_blob(content), name=name, size=len(content))
 
 
@@ -218,7 +220,7 @@ class EditorSession:
             self._turns.remove(turn)
         if end is None:  # the store could not be written, or another program took the turn over
             await turn.result()
-            raise RpcError(INTERNAL_ERROR, "the turn continued in another program")
+            raise RpcError(INTERNAL_ERROR, "The turn continued in another process.")
         await self._tell_title()
         return end
 

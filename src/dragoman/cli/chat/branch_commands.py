@@ -27,7 +27,7 @@ _FORCE = "force"
 async def rerun(session: Session, model: str) -> TurnHandle:
     info = await session.here.info()
     if info.leaf is None:
-        raise BadRequest("no answer yet")
+        raise BadRequest("The conversation has no answer yet.")
     return await session.here.rerun(info.leaf, model=model or None)
 
 
@@ -47,7 +47,7 @@ async def branches(session: Session, number: str) -> None:
             session.console.print(Text(f" {mark} {place}  {_summarize(tree, tip)}"))
         return
     if not number.isdecimal() or not 1 <= int(number) <= len(tips):
-        raise BadRequest(f"unknown branch {number!r}: there are 1 to {len(tips)}")
+        raise BadRequest(f"Unknown branch {number!r}. Choose a number from 1 to {len(tips)}.")
     await session.here.move_to(tips[int(number) - 1])
     session.notify(f"on branch {number} of {len(tips)}")
     print_messages(session.console, (await session.here.messages())[-2:], thoughts=session.thoughts)
@@ -56,9 +56,9 @@ async def branches(session: Session, number: str) -> None:
 async def fork(session: Session, argument: str) -> None:
     info = await session.here.info()
     if info.leaf is None:
-        raise BadRequest("there is nothing to copy yet")
+        raise BadRequest("The conversation is empty. Send a message before you fork it.")
     if argument.strip() not in ("", _OWN_FOLDER):
-        raise BadRequest(f"say /fork, or /fork {_OWN_FOLDER}: then it works in a copy of the workspace")
+        raise BadRequest(f"Type /fork, or /fork {_OWN_FOLDER} to work in a copy of the workspace.")
     own = bool(argument.strip())
     session.chat = await session.runtime.fork(info.id, info.leaf, own_folder=own)
     where = " that works in a copy of the folder" if own else ""
@@ -95,7 +95,11 @@ async def last_here(session: Session) -> Conversation:
     async for conversation in each_conversation(session.runtime.store):
         if await _is_here(session, conversation):
             return conversation
-    raise NotFound("conversation", "last", "none was held in this folder: dragoman chat --pick lists all")
+    raise NotFound(
+        "conversation",
+        "last",
+        "This folder has no conversation. Run `dragoman chat --pick` to choose from all.",
+    )
 
 
 async def pick_conversation(session: Session) -> Conversation | None:
@@ -134,7 +138,7 @@ async def _is_here(session: Session, conversation: Conversation) -> bool:
 async def unfold(session: Session, argument: str) -> None:
     """The calls of the last turn that stand on one line each, whole."""
     if not session.folded:
-        raise BadRequest("no call of the last turn stands on one line")
+        raise BadRequest("The last turn has no call whose output was shortened to one line.")
     for card in session.folded:
         session.console.print(card)
 
@@ -144,7 +148,7 @@ async def last_message(session: Session) -> Message:
     for message in reversed(await session.here.messages()):
         if message.role == "user" and message.author is None:
             return message
-    raise BadRequest("you have not said anything yet")
+    raise BadRequest("You have not sent a message yet.")
 
 
 def _summarize(tree: Tree, tip: str) -> str:
@@ -188,7 +192,7 @@ async def redo(session: Session, argument: str) -> TurnHandle | None:
 
 async def diff(session: Session, argument: str) -> None:
     if argument not in ("", "all"):
-        raise BadRequest("/diff shows the last turn, /diff all the whole conversation")
+        raise BadRequest("Type /diff for the last turn, or /diff all for the whole conversation.")
     if argument:
         found = await session.here.diff()
     else:
@@ -205,7 +209,7 @@ async def diff(session: Session, argument: str) -> None:
 
 def _forced(argument: str) -> bool:
     if argument not in ("", _FORCE):
-        raise BadRequest(f"{argument!r}: only the word {_FORCE} can stand here")
+        raise BadRequest(f"Unknown argument {argument!r}. The only one is {_FORCE}.")
     return argument == _FORCE
 
 

@@ -119,11 +119,11 @@ async def tools(session: Session, switch: str) -> None:
         await session.change(always_tools=[*map(str, pinned if isinstance(pinned, list) else ()), name])
         return session.notify(f"{name} is always loaded in this conversation")
     if word not in ("on", "off"):
-        raise BadRequest("say /tools GROUP off, /tools GROUP.TOOL on, or /tools TOOL always")
+        raise BadRequest("Type /tools GROUP off, /tools GROUP.TOOL on, or /tools TOOL always.")
     there = {group.name for group in toolbox.groups}
     there |= {f"{group.name}.{tool.name}" for group in toolbox.groups for tool in group.tools}
     if name not in there:
-        raise BadRequest(f"unknown group or tool {name!r}: /tools lists them")
+        raise BadRequest(f"Unknown group or tool {name!r}. Type /tools to list them.")
     await session.change(tools={**known, name: word == "on"})
     return session.notify(f"{name} is {word} in this conversation")
 
@@ -141,7 +141,7 @@ async def thoughts(session: Session, argument: str) -> None:
 
 async def attach(session: Session, path: str) -> None:
     if not path:
-        raise BadRequest("which file? /attach FILE")
+        raise BadRequest("Name the file: /attach FILE.")
     file = await attach_file(session.runtime.store, path)
     session.attachments.append(file)
     session.notify(f"goes with your next message: {describe_file(file)}")
@@ -149,7 +149,7 @@ async def attach(session: Session, path: str) -> None:
 
 async def export(session: Session, path: str) -> None:
     if not path:
-        raise BadRequest("where to? /export FILE")
+        raise BadRequest("Name the file to write: /export FILE.")
     if path.endswith(".md"):
         text = await session.runtime.export_markdown(session.here.id)
     else:
@@ -174,7 +174,9 @@ async def allow(session: Session, argument: str) -> TurnHandle | None:
                 by_rule: list[JsonValue] = [asks for _, asks in refused if not asks.endswith(_OUTSIDE)]
                 beyond: list[JsonValue] = by_rule if by_rule and not argument else [_OUTSIDE]
                 return await session.here.rerun_call(call.id, arguments={**call.arguments, "beyond": beyond})
-    raise BadRequest("the cage refused nothing here: say /allow PERMISSION:PATTERN, such as shell:git *")
+    raise BadRequest(
+        "The cage refused nothing here. Type /allow PERMISSION:PATTERN, such as /allow shell:git *."
+    )
 
 
 async def deny(session: Session, argument: str) -> None:
@@ -186,10 +188,12 @@ async def _give(session: Session, argument: str, action: Action) -> None:
     rest, _, last = argument.rpartition(" ")
     text, scope = (rest, last) if last in _SCOPES and rest else (argument, "")
     if not text.strip():
-        raise BadRequest(f"say /{action} PERMISSION or /{action} PERMISSION:PATTERN, such as shell:git *")
+        raise BadRequest(
+            f"Type /{action} PERMISSION or /{action} PERMISSION:PATTERN, such as /{action} shell:git *."
+        )
     rule = parse_rule(text, action, f"/{action}")
     if (near := near_permissions(session.runtime, rule)) is not None:
-        raise BadRequest(f"no tool has the permission {rule.permission!r}: {near}")
+        raise BadRequest(f"No tool has the permission {rule.permission!r}: {near}")
     services, workspace = session.runtime.services, await session.workspace()
     now = services.clock()
     grant = Grant(
@@ -216,7 +220,7 @@ async def grants(session: Session, argument: str) -> None:
         await session.runtime.revoke(grant.id)
         return session.notify(f"undone: {describe_grant(grant)}")
     if argument:
-        raise BadRequest(f"say /grants, or /grants revoke N, with N from 1 to {len(given)}")
+        raise BadRequest(f"Type /grants, or /grants revoke N, with N from 1 to {len(given)}.")
     for place, grant in enumerate(given, 1):
         session.console.print(Text(f"  {place}  {describe_grant(grant)}"))
     return session.notify("no rule was given by you") if not given else None
@@ -237,12 +241,12 @@ async def prompt(session: Session, argument: str) -> None:
     try:
         words = shlex.split(argument)
     except ValueError as error:
-        raise BadRequest(f"/prompt SERVER NAME [ARGUMENT=VALUE …]: {error}") from error
+        raise BadRequest(f"Type /prompt SERVER NAME [ARGUMENT=VALUE …]: {error}") from error
     if not words:
         return await _list(session, sources.values())
     server, name, *given = [*words, ""] if len(words) == 1 else words
     if server not in sources:
-        raise BadRequest(f"unknown server {server!r}: there are {', '.join(sources)}")
+        raise BadRequest(f"Unknown server {server!r}. Choose one of {', '.join(sources)}.")
     if not name:
         return await _list(session, [sources[server]])
     values = dict(word.partition("=")[::2] for word in given)

@@ -25,7 +25,7 @@ _PIECE = 1 << 16
 async def run_line(session: Session, command: str) -> None:
     """In the folder that tools work in, without a cage: it is the person's own command. Ctrl-C ends it."""
     if not command:
-        raise BadRequest("!COMMAND runs a command in this folder")
+        raise BadRequest("Type !COMMAND to run a command in this folder.")
     workspace = await session.workspace()
     process = await asyncio.create_subprocess_shell(
         command,

@@ -142,5 +142,5 @@ async def run_command(session: Session, line: str) -> TurnHandle | None:
     if word not in COMMANDS:
         near = get_close_matches(word, [*COMMANDS, *session.templates], n=1)
         hint = f"did you mean /{near[0]}?" if near else "/help lists what there is"
-        raise BadRequest(f"unknown command /{word}: {hint}")
+        raise BadRequest(f"Unknown command /{word}: {hint}")
     return await COMMANDS[word].run(session, rest.strip())

@@ -31,7 +31,7 @@ SHARES: dict[ShareKind, str] = {
 async def compact(session: Session, argument: str) -> None:
     """With the next message: a model has to write the summary, and that is a request like another."""
     if len(await session.here.messages()) < 2:
-        raise BadRequest("there is nothing to compact yet")
+        raise BadRequest("The conversation has nothing to compact yet.")
     session.compact = True
     session.notify("the earlier messages are compacted when you send your next message; nothing is deleted")
 
@@ -45,7 +45,7 @@ async def queue(session: Session, argument: str) -> None:
         await session.runtime.store.unqueue(dropped.turn)
         return session.notify(f"called off: {one_line(dropped.message.text, 100)}")
     if argument:
-        raise BadRequest(f"say /queue, or /queue drop N, with N from 1 to {len(waiting)}")
+        raise BadRequest(f"Type /queue, or /queue drop N, with N from 1 to {len(waiting)}.")
     for place, one in enumerate(waiting, 1):
         session.console.print(Text(f"  {place}  {one_line(one.message.text, 100)}"))
     none = "nothing waits: Tab, while a turn runs, lets a line wait for its end"

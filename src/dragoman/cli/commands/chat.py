@@ -43,7 +43,7 @@ def chat(flags: ChatFlags) -> None:
     values = {"model": flags.model, "mode": flags.mode, "system": flags.system}
     settings = settings_for(flags, values)
     if not sys.stdin.isatty() or not sys.stdout.isatty():
-        raise ConfigError("a chat needs a terminal: without one, use `dragoman run`")
+        raise ConfigError("`dragoman chat` needs a terminal. Without one, use `dragoman run`.")
     asyncio.run(ask_for_model(settings, flags))
     with mute_typing():
         try:

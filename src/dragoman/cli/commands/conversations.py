@@ -80,7 +80,7 @@ def _has_store(settings: Settings) -> bool:
     """Whether there is one. One that somebody named and that is not there is a slip: ConfigError."""
     address = store_of(settings)
     if not address.is_there and settings.origins.get("store", "").startswith("--"):
-        raise ConfigError(f"database not found: {address} yet: name another one with --store")
+        raise ConfigError(f"Database {address} not found. Name another one with --store.")
     return address.is_there
 
 
@@ -205,7 +205,7 @@ def _read_export(file: str) -> dict[str, JsonValue]:
 
 async def delete(flags: DeleteFlags) -> None:
     if bool(flags.conversations) == (flags.older_than is not None):
-        raise typer.BadParameter("name conversations, or say --older-than")
+        raise typer.BadParameter("Name conversations, or pass --older-than.")
     if flags.older_than is not None:
         await _delete_old(flags, flags.older_than)
     else:
@@ -247,7 +247,7 @@ async def _delete(ids: Sequence[str], settings: Settings) -> None:
 
 async def _check_idle(store: Store, id: str) -> None:
     if await _runs(store, id):
-        raise BadRequest(f"{id} is running: `dragoman cancel {id}` stops it, or wait for its end")
+        raise BadRequest(f"Conversation {id} is running. Wait, or stop it with `dragoman cancel {id}`.")
 
 
 async def _runs(store: Store, conversation: str) -> bool:

@@ -145,7 +145,7 @@ def _read_tools(file: Path) -> tuple[ToolSpec, ...]:
         raise ConfigError(f"{file} is not valid JSON: {error}") from error
     listed = content.get("tools") if isinstance(content, dict) else content
     if not isinstance(listed, list):
-        raise ConfigError(f"{file} contains no list of tools")
+        raise ConfigError(f"'{file}' has no list of tools.")
     return tuple(_parse_tool(file, place, one) for place, one in enumerate(listed, 1))
 
 
@@ -153,8 +153,8 @@ def _parse_tool(file: Path, place: int, entry: JsonValue) -> ToolSpec:
     tool = entry.get("function", entry) if isinstance(entry, dict) else None
     name = tool.get("name") if isinstance(tool, dict) else None
     if not isinstance(tool, dict) or not isinstance(name, str) or not name:
-        raise ConfigError(f"{file}: tool {place} has no name")
+        raise ConfigError(f"'{file}': tool {place} has no name.")
     parameters = tool.get("parameters") or tool.get("input_schema") or {}
     if not isinstance(parameters, dict):
-        raise ConfigError(f"{file}: the parameters of {name} are no JSON schema")
+        raise ConfigError(f"'{file}': the parameters of {name!r} are not a valid JSON schema.")
     return ToolSpec(name, str(tool.get("description") or ""), parameters)

@@ -118,7 +118,7 @@ async def _carry_out(
         return await run(flags.force)
     except RevertConflict as error:
         if not sys.stdin.isatty():
-            raise BadRequest(f"{error.what}: --force goes back anyway, or fix it first") from error
+            raise BadRequest(f"{error.what}. Fix the files first, or pass --force to undo anyway.") from error
         for path, why in error.conflicts:
             print(f"  {visible(path)}: {why}", file=sys.stderr)
         typer.confirm("Go back anyway? These changes would be lost", abort=True, err=True)

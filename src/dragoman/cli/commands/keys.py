@@ -26,7 +26,7 @@ async def set_key(flags: SetKeyFlags) -> None:
     variable = provider.keys[0]
     key = (getpass(f"{variable}: ") if sys.stdin.isatty() else sys.stdin.readline()).strip()
     if not re.fullmatch(r"[!-~]+", key):
-        raise ConfigError("a key is one word without spaces: paste it as the provider shows it")
+        raise ConfigError("A key has no spaces. Paste it as the provider shows it.")
     place = keys().store(variable, key)
     where = "the system's keyring" if place == "keyring" else f"{keys_file()}, which only you can read"
     print(f"{variable} is stored in {where}")
@@ -84,5 +84,5 @@ def _provider(flags: SetKeyFlags | RemoveKeyFlags) -> Provider:
     check_names([flags.provider], catalog)
     provider = catalog.providers[flags.provider]
     if not provider.keys:
-        raise ConfigError(f"{provider.title} needs no key")
+        raise ConfigError(f"{provider.title} needs no key.")
     return provider

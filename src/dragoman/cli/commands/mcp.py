@@ -93,7 +93,7 @@ def add_server(flags: AddServerFlags) -> None:
     name, table, file = flags.name, table_of(flags), find_file(flags.config)
     parse_server(table, f"mcp.{name}", name)
     if name in TAKEN:
-        raise ConfigError(f"{name} is the name of a group of tools that comes with Dragoman: take another")
+        raise ConfigError(f"{name!r} is the name of a built-in tool group. Choose another name.")
     for kind in ("env", "headers"):
         for key, value in table.get(kind, {}).items():
             if looks_secret(key, value):
@@ -103,7 +103,9 @@ def add_server(flags: AddServerFlags) -> None:
                 )
     before = read_text(file)
     if name in parse_text(before, file).get("mcp", {}):
-        raise ConfigError(f"{file} has a server {name!r} already: `dragoman mcp remove {name}` takes it out")
+        raise ConfigError(
+            f"'{file}' already has a server {name!r}. Run `dragoman mcp remove {name}` to remove it."
+        )
     hint = _write(file, with_table(before, "mcp", name, table, file))
     print(f"{name} is written to {file}. Try it out: dragoman mcp test {name}{hint}")
 
@@ -128,7 +130,7 @@ def _files_with(name: str, config: Path | None) -> list[Path]:
     found = [file for file, servers in tables.items() if name in servers]
     if not found:
         if (json_file := _json_file_with(name, config)) is not None:
-            raise ConfigError(f"the server {name!r} stands in {json_file}: take it out there by hand")
+            raise ConfigError(f"Server {name!r} is in '{json_file}'. Remove it there by hand.")
         names = _list_names(dict.fromkeys(one for servers in tables.values() for one in servers))
         raise ConfigError(f"{' and '.join(map(str, tables))}: no server {name!r} is there: {names}")
     return found
@@ -169,14 +171,14 @@ def _write(file: Path, text: str) -> str:
 def _parse_variable(text: str) -> tuple[str, str]:
     name, given, value = text.partition("=")
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-        raise ConfigError(f"--env {text!r}: write NAME=VALUE, or NAME")
+        raise ConfigError(f"Invalid --env {text!r}. Write NAME=VALUE, or NAME.")
     return name, value if given else f"${{{name}}}"
 
 
 def _parse_header(text: str) -> tuple[str, str]:
     name, given, value = text.partition(":")
     if not given or not re.fullmatch(r"[A-Za-z0-9-]+", name.strip()):
-        raise ConfigError(f"--header {text!r}: write 'NAME: VALUE'")
+        raise ConfigError(f"Invalid --header {text!r}. Write 'NAME: VALUE'.")
     return name.strip(), value.strip()
 
 
@@ -223,7 +225,7 @@ async def test_server(flags: TestServerFlags) -> int:
     """Connect, and print what it offers, or why it is not there: then the status is 1."""
     name, servers = flags.name, load_servers(flags)
     if name not in servers:
-        raise ConfigError(f"unknown server {name!r}: {_list_names(servers)}")
+        raise ConfigError(f"Unknown server {name!r}: {_list_names(servers)}")
     report = await _probe(name, replace(servers[name][0], enabled=True))
     if flags.json:
         print_json(report, indent=2)

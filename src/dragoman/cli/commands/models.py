@@ -247,7 +247,7 @@ async def _check_models(flags: ModelsFlags) -> None:
 
 def check_names(names: Sequence[str], catalog: Catalog) -> None:
     if unknown := [name for name in names if name not in catalog.providers]:
-        raise ConfigError(f"unknown provider {unknown[0]!r}: `dragoman models` lists those there are")
+        raise ConfigError(f"Unknown provider {unknown[0]!r}. Run `dragoman models` to list providers.")
 
 
 async def _check_all(catalog: Catalog, keys: Keys, names: Sequence[str]) -> list[CheckedProvider]:

@@ -29,9 +29,9 @@ async def add_person(flags: AddPersonFlags) -> None:
     """Prints the new key, alone on standard output: a script can take it from there."""
     name = flags.name
     if name == LOCAL:
-        raise BadRequest(f"{LOCAL!r} is the admin of this machine, who needs no key")
+        raise BadRequest(f"{LOCAL!r} is the admin of this machine and needs no key.")
     if not re.fullmatch(r"[\w.@-]{1,60}", name):
-        raise BadRequest(f"{name!r} is not a name here: letters, digits, and . @ _ - will do")
+        raise BadRequest(f"Invalid user name {name!r}. Use letters, digits, and . @ _ -.")
     key = f"dragoman-{secrets.token_urlsafe(24)}"
     async with open_store(settings_for(flags), create=True) as runtime:
         await runtime.store.add_person(name, key_hash(key), time.time(), restore=flags.restore)

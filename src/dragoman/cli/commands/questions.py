@@ -32,9 +32,9 @@ def to_answer(flags: AnswerFlags, question: Question) -> Answer:
         given.append("allow")
     if len(given) != 1:
         known = ", ".join(f"--{verdict}" for verdict in sorted(VERDICTS[question.kind]))
-        raise BadRequest(f"say one thing about question {question.id}: it takes {known}")
+        raise BadRequest(f"Pass one answer to question {question.id}: {known}.")
     if flags.rule != 1 and scope == "once":
-        raise BadRequest("--rule is for later calls: add --conversation, --hour or --always")
+        raise BadRequest("--rule applies to later calls. Add --conversation, --hour or --always.")
     match given[0]:
         case "allow":
             arguments = _parse_arguments(flags.arguments, question)
@@ -62,7 +62,7 @@ def _rules(number: int, question: Question) -> tuple[Rule, ...]:
     options = rule_options(question)
     if not 1 <= number <= len(options):
         offered = count(len(options), "rule")
-        raise BadRequest(f"question {question.id} offers {offered}, and none is {number}")
+        raise BadRequest(f"Question {question.id} has no rule {number}. It offers {offered}.")
     return options[number - 1]
 
 
@@ -124,12 +124,12 @@ def _parse_arguments(text: str | None, question: Question) -> Arguments | None:
     except ValueError as error:
         raise BadRequest(f"--arguments is not valid JSON: {error}") from error
     if not isinstance(arguments, dict):
-        raise BadRequest("--arguments is an object: '{ … }'")
+        raise BadRequest("--arguments must be a JSON object: '{ … }'.")
     if question.schema:
         try:
             JsonParameters(question.tool, question.schema).validate(arguments)
         except ValidationError as error:
-            raise BadRequest(f"the edited arguments do not fit: {problems(error)}") from error
+            raise BadRequest(f"The edited arguments do not fit: {problems(error)}") from error
         except ConfigError:
             pass  # no valid schema: the tool itself will say what does not fit
     return arguments
@@ -142,5 +142,5 @@ def _parse_reply(text: str, question: Question) -> JsonValue:
     try:
         value: JsonValue = parse_json(text)
     except ValueError as error:
-        raise BadRequest(f"--reply is JSON here: {error}") from error
+        raise BadRequest(f"--reply must be valid JSON here: {error}") from error
     return value

@@ -100,7 +100,7 @@ async def _run(flags: RunFlags, settings: Settings, output: TurnOutput) -> tuple
         message = await in_thread(lambda: read_message(flags))  # somebody may still be writing it
         tools = load_tools(flags.tools or ())
         if not message.strip() and not flags.attach and flags.conversation is None:
-            raise ConfigError("the message is blank: say something, or attach a file")
+            raise ConfigError("The message is empty. Write text, or attach a file.")
         resumes = flags.conversation is not None and not message and not flags.attach
         chosen = await choose_run_model(flags, settings)
         chosen.models.uploads.lasting = not flags.forget
@@ -157,7 +157,7 @@ async def _write_files(flags: RunFlags, runtime: Runtime, turn: TurnHandle[Any],
 def _check_agent(flags: RunFlags, runtime: Runtime) -> None:
     if flags.agent is not None and flags.agent not in runtime.services.agents:
         known = ", ".join(runtime.services.agents) or "none"
-        raise ConfigError(f"--agent: unknown agent {flags.agent!r}: there are {known}")
+        raise ConfigError(f"Unknown agent {flags.agent!r}. Choose one of {known}.")
 
 
 async def _start_servers(toolbox: Toolbox) -> None:
@@ -183,7 +183,7 @@ async def _begin(
     try:
         files = [await attach_file(runtime.store, str(path)) for path in flags.attach or ()]
     except BadRequest as error:
-        raise ConfigError(f"--attach: {error}") from error
+        raise ConfigError(f"Invalid --attach: {error}") from error
     said: list[Part] = [*([Text(message)] if message else []), *files]
     if flags.conversation is None:
         conversation = await runtime.conversation()

@@ -51,14 +51,14 @@ def read_output_type(flags: RunFlags) -> SchemaOutput | None:
     try:
         schema = parse_json(flags.output_type.expanduser().read_bytes())
         if not isinstance(schema, dict):
-            raise ConfigError(f"--output-type: {flags.output_type} has no schema. It must be a JSON object.")
+            raise ConfigError(f"--output-type {flags.output_type!r} has no schema. It must be a JSON object.")
         return SchemaOutput(spec_of_schema(schema))
     except OSError as error:
-        raise ConfigError(f"--output-type: {flags.output_type} cannot be read: {error.strerror}") from error
+        raise ConfigError(f"Cannot read --output-type {flags.output_type!r}: {error.strerror}") from error
     except BadRequest as error:
         raise ConfigError(f"--output-type: {flags.output_type}: {error}") from error
     except ValueError as error:
-        raise ConfigError(f"--output-type: {flags.output_type} is not valid JSON: {error}") from error
+        raise ConfigError(f"--output-type {flags.output_type!r} is not valid JSON: {error}") from error
 
 
 def read_options(flags: RunFlags, model: ModelType) -> dict[str, JsonValue]:
@@ -74,7 +74,7 @@ def read_options(flags: RunFlags, model: ModelType) -> dict[str, JsonValue]:
     for text in flags.option or ():
         name, equals, value = text.partition("=")
         if not equals or not name.strip():
-            raise ConfigError(f"--option is written NAME=VALUE, not {text!r}")
+            raise ConfigError(f"Invalid --option {text!r}. Write NAME=VALUE.")
         try:
             options[name.strip()] = parse_json(value)
         except ValueError:  # no JSON: a word
@@ -122,11 +122,11 @@ async def choose_run_model(flags: RunFlags, settings: Settings) -> ChosenModel:
     named = settings.values.get("model")
     if flags.base_url is not None or flags.wire is not None:
         if named is None:
-            raise ConfigError("--base-url and --wire are of a model: name it with --model")
+            raise ConfigError("--base-url and --wire need a model. Name it with --model.")
         catalog = catalog.with_provider(_provider_at(flags, named, catalog))
     if flags.api_key:
         if named is None:
-            raise ConfigError("--api-key is for a model: name it with --model")
+            raise ConfigError("--api-key needs a model. Name it with --model.")
         keys = Keys({find_provider(catalog, named).name: flags.api_key})
     return await choose_model(
         settings, catalog=catalog, keys=keys, dialect=flags.dialect, progress=_show_progress

@@ -73,7 +73,7 @@ async def serve(flags: ServeFlags) -> None:
     settings = settings_for(flags, values)
     log_warnings()
     if settings.values.get("workers", {}).get("role") == "worker":
-        raise ConfigError('a worker serves no users: start it with "dragoman worker"')
+        raise ConfigError("A worker serves no users. Start it with `dragoman worker`.")
     table = settings.values.get("server", {})
     password, proxies = _password(settings), Proxies(table.get("proxies", []))
     with _listen(settings, password) as listener:

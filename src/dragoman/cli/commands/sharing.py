@@ -67,7 +67,7 @@ def _seconds(text: str) -> float:
     try:
         return parse_duration(text)
     except ValueError as error:
-        raise BadRequest(f"--expires {text}: {error}") from error
+        raise BadRequest(f"Invalid --expires {text!r}: {error}") from error
 
 
 async def _check_user(runtime: Runtime, user: str) -> None:

@@ -25,9 +25,9 @@ async def copy(flags: CopyFlags) -> None:
     there = _address(flags.target, settings, flags.blobs_to)
     same = replace(here, blobs=None) == replace(there, blobs=None)
     if same and here.shown_blobs == there.shown_blobs:
-        raise BadRequest("both are the same store")
+        raise BadRequest("Source and target are the same store.")
     if not here.is_there:
-        raise ConfigError(f"database not found: {here}")
+        raise ConfigError(f"Database {here} not found.")
     lost = await _copy(here, there, only_blobs=same)
     for blob in lost:
         print(f"left out, since it cannot be read: attachment {blob}", file=sys.stderr)
@@ -95,7 +95,7 @@ async def migrate(flags: MigrateFlags) -> None:
     named = store_address(absolute_place(place) or "") if place else store_of(settings)
     address = replace(named, blobs=None, migrates=True)
     if place and isinstance(address, StoreFile) and not address.is_there:
-        raise BadRequest(f"file not found: {address}: is its name right? A new store needs no migration")
+        raise BadRequest(f"File {address} not found. Check its name. A new store needs no migration.")
     store = store_at(address)
     assert isinstance(store, SqlDatabase), "both engines are"
     before = await store.schema_state()

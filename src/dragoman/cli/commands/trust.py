@@ -43,7 +43,7 @@ def _trust(folder: Path, *, confirmed: bool) -> None:
     if not confirmed and is_at_terminal():
         print("Trust it? [y/N] ", end="", file=sys.stderr, flush=True)
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-            raise BadRequest(f"{folder} is not trusted")
+            raise BadRequest(f"Folder '{folder}' is not trusted.")
         if not contents.is_current():
             raise BadRequest(f"{folder} changed while you reviewed it. Start again.")
     trust_answers().remember(contents, trusted=True)
@@ -105,7 +105,7 @@ def _find_folder(named: Path | None, *, known: bool = False) -> Path:
     """The folder that is named; else the one whose settings hold here, else this one."""
     if named is not None:
         if not named.is_dir() and not known:  # one that is gone can still be forgotten
-            raise ConfigError(f"{named} is not a folder")
+            raise ConfigError(f"'{named}' is not a folder.")
         return Path(os.path.realpath(named))
     file = find_project_file(Path.cwd())
     return Path(os.path.realpath(file.parent if file is not None else Path.cwd()))

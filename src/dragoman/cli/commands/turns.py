@@ -52,7 +52,7 @@ async def _find_live(store: Store, name: str) -> str:
     live = await store.live_turns(conversation.id)
     if not live:
         title = one_line(conversation.title or "untitled", 60)
-        raise BadRequest(f"nothing runs in {conversation.id} ({title})")
+        raise BadRequest(f"No turn is running in {conversation.id} ({title}).")
     return live[-1].id
 
 
@@ -63,7 +63,7 @@ async def cancel(flags: CancelFlags) -> None:
     async def stop(runtime: Runtime) -> str:
         turn = await _find_live(runtime.store, flags.turn)
         if not await cancel_turn(runtime, turn, flags.reason):
-            raise BadRequest(f"{turn} is over already")
+            raise BadRequest(f"Turn {turn} is already over.")
         return turn
 
     try:
@@ -139,5 +139,5 @@ async def _drop_queued(turn: str, settings: Settings) -> None:
     async with open_store(settings) as runtime:
         id = match_id("queued turn", turn, [one.turn for one in await runtime.store.queued()])
         if not await runtime.store.unqueue(id):
-            raise BadRequest(f"{id} has begun: `dragoman cancel {id}` stops it")
+            raise BadRequest(f"Turn {id} has begun. Run `dragoman cancel {id}` to stop it.")
     print(f"called off {id}")

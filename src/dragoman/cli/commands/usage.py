@@ -33,7 +33,7 @@ async def show_usage(flags: UsageFlags) -> None:
     try:
         names = dimensions(flags.by) or ("day",)
     except BadRequest as error:
-        raise ConfigError(f"--by {error}") from error
+        raise ConfigError(f"Invalid --by: {error}") from error
     began = parse_since(flags.since) if flags.since else 0.0
     spent: list[Spending] = []
     if store_of(settings).is_there:
@@ -62,7 +62,9 @@ def parse_since(text: str) -> float:
     try:
         at = datetime.fromisoformat(text)
     except ValueError as error:
-        raise ConfigError(f"--since {text}: write a day such as 2026-11-01, or 7d, 2w, 12h") from error
+        raise ConfigError(
+            f"Invalid --since {text!r}. Write a day such as 2026-11-01, or 7d, 2w, 12h."
+        ) from error
     return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
 
 

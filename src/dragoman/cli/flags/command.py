@@ -62,7 +62,7 @@ class LogFlags(Flags):
             case "text" | "json" | None as form:
                 configure_logs(form, self.log_level or ())
             case other:
-                raise ConfigError(f"--log {other}: it is text or json")
+                raise ConfigError(f"Invalid --log {other!r}. Choose text or json.")
 
 
 class GroupWithDefault(TyperGroup):

@@ -103,7 +103,9 @@ def parse_choice(question: Question, line: str, hidden: int = 0) -> Choice:
     choice = _parse(question, line)
     is_no = choice.verdict not in ("allow", "release") if isinstance(choice, Answer) else choice == "why"
     if hidden and not is_no and choice != "more":  # (P14)
-        raise NotAChoice(f"{count(hidden, 'line')} not shown yet: type {MORE.key} to read everything first")
+        raise NotAChoice(
+            f"You have not seen {count(hidden, 'line')}. Type {MORE.key} to read everything first."
+        )
     return choice
 
 
@@ -137,7 +139,7 @@ def _parse(question: Question, line: str) -> Choice:
         case "w":
             return withhold(why)
         case _:
-            raise NotAChoice(f"type one of {', '.join(one.key for one in items)}")
+            raise NotAChoice(f"Type one of {', '.join(one.key for one in items)}.")
 
 
 def _parse_edit(question: Question, text: str) -> Answer:
@@ -146,16 +148,16 @@ def _parse_edit(question: Question, text: str) -> Answer:
     try:
         arguments = parse_json(text)
     except ValueError as error:
-        raise NotAChoice(f"that is not valid JSON: {error}") from None
+        raise NotAChoice(f"Invalid JSON: {error}") from None
     if not isinstance(arguments, dict):
-        raise NotAChoice("arguments are an object: { … }")
+        raise NotAChoice("Arguments must be an object: { … }.")
     return allow_once(arguments)
 
 
 def _parse_hunks(text: str) -> tuple[int, ...]:
     numbers = text.replace(",", " ").split()
     if not all(one.isdecimal() for one in numbers):
-        raise NotAChoice("p 1 3 makes the first and the third change, and no other")
+        raise NotAChoice("Type the numbers of the changes to make: p 1 3 makes the first and the third.")
     return tuple(int(one) - 1 for one in numbers)
 
 
@@ -172,7 +174,7 @@ def _kept(question: Question, line: str) -> Answer | None:
     number = int(found[3] or 1)
     if not 1 <= number <= len(options):
         many = f"there are rules 1 to {len(options)}" if len(options) > 1 else "there is one rule"
-        raise NotAChoice(f"unknown rule {number}: {many}")
+        raise NotAChoice(f"Unknown rule {number}: {many}")
     scope, rules = _SCOPES.get(found[2], "conversation"), options[number - 1]
     if found[1]:
         return reject(scope=scope, rules=rules)

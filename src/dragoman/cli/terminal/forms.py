@@ -114,20 +114,20 @@ def parse_field(field: Mapping[str, JsonValue], line: str) -> JsonValue:
     match _kind(field):
         case "boolean":
             if line.lower() not in _WORDS:
-                raise ValueError("type y or n")
+                raise ValueError("Type y or n.")
             return _WORDS[line.lower()]
         case "integer" | "number" as kind:
             try:
                 return int(line) if kind == "integer" else float(line)
             except ValueError:
-                raise ValueError(f"type {'a whole' if kind == 'integer' else 'a'} number") from None
+                raise ValueError(f"Type {'a whole' if kind == 'integer' else 'a'} number.") from None
         case "array" if options:
             return [one.strip() for one in line.split(",") if one.strip()]
         case "array" | "object":
             try:
                 value: JsonValue = parse_json(line)
             except ValueError as error:
-                raise ValueError(f"type JSON: {error}") from None
+                raise ValueError(f"Type JSON: {error}") from None
             return value
         case _:
             return line
@@ -235,7 +235,7 @@ async def _edit_text(name: str, text: str, keyboard: Prompter) -> str:
         try:
             edited = await in_thread(lambda: click.edit(data, extension=".txt", require_save=False))
         except click.ClickException as error:
-            raise ValueError(f"it stays as it was: {error.message}") from error
+            raise ValueError(f"The value stays as it was: {error.message}") from error
         return edited.decode() if edited is not None else text
     return await keyboard.edit(text, name)
 

@@ -124,7 +124,7 @@ def _read_head(file: BinaryIO) -> tuple[bytes, list[_Tensor]]:
     """All up to the list of tensors, as it stands, and that list."""
     magic, version, tensors, pairs = struct.unpack("<4sIQQ", file.read(24))
     if magic != b"GGUF" or version != 3:
-        raise ValueError("this is not a GGUF file of version 3")
+        raise ValueError("This is not a GGUF file of version 3.")
     for _ in range(pairs):
         _read_text(file)
         _skip_value(file, *struct.unpack("<I", file.read(4)))

@@ -53,9 +53,7 @@ class CallerModel:
             call = json.loads(text.partition("\n")[2])
             tool, arguments = str(call["tool"]), dict(call["arguments"])
         except (ValueError, KeyError, TypeError) as error:
-            raise ProviderError(
-                "only programs call tools here: this is no conversation to talk in"
-            ) from error
+            raise ProviderError("Only programs call tools here. You cannot send a message.") from error
         id = call_id(reply, 0)
         yield (e.CallInputStart(id, tool), e.CallInputEnd(id, tool, arguments))
         yield (e.MessageEnd("tool_calls", Usage(cost=0.0)),)

@@ -57,7 +57,9 @@ def _before(cursor: str | None) -> tuple[float, str] | None:
     try:
         return float(updated), id
     except ValueError:
-        raise MCPError(types.INVALID_PARAMS, f"unknown page {cursor!r}") from None
+        raise MCPError(
+            types.INVALID_PARAMS, f"Unknown page {cursor!r}. Pass the cursor of the last page."
+        ) from None
 
 
 # ── prompts ───────────────────────────────────────────────────────────────────────────────────────
@@ -86,7 +88,7 @@ async def read_prompt(
     elif (skill := (await _skills(runtime, person)).get(name)) is not None:
         text = skill.text
     else:
-        raise MCPError(types.INVALID_PARAMS, f"unknown prompt {name!r} here")
+        raise MCPError(types.INVALID_PARAMS, f"Unknown prompt {name!r}.")
     message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
     return types.GetPromptResult(messages=[message])
 

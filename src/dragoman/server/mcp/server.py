@@ -234,13 +234,13 @@ class CallTasks:
     ) -> tuple[Caller, TurnHandle]:
         caller = self._caller_of(context)
         if not caller.asks_by_result:
-            raise MCPError(types.METHOD_NOT_FOUND, "tasks came with the protocol of 2026-07-28")
+            raise MCPError(types.METHOD_NOT_FOUND, "Tasks need protocol version 2026-07-28.")
         if not caller.has_tasks:
-            raise MCPError(_MISSING_CAPABILITY, f"this client does not say that it knows {TASKS}", _NEEDED)
+            raise MCPError(_MISSING_CAPABILITY, f"This client does not declare support for {TASKS}.", _NEEDED)
         try:
             return caller, await self._calls.turn_of(caller, params.task_id)
         except NotFound:
-            raise MCPError(types.INVALID_PARAMS, f"unknown task {params.task_id!r}") from None
+            raise MCPError(types.INVALID_PARAMS, f"Unknown task {params.task_id!r}.") from None
 
     async def _open_questions(self, turn: TurnHandle) -> list[Question]:
         turns = await self._calls.turns_of(turn)

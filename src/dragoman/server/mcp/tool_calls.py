@@ -158,7 +158,7 @@ class ToolCalls:
         for agent in await self._agents(person):
             if name == f"{_AGENT}{agent.name}":
                 return _TASK, {**arguments, "agent": agent.name}
-        raise MCPError(types.INVALID_PARAMS, f"unknown tool {name!r} here")
+        raise MCPError(types.INVALID_PARAMS, f"Unknown tool {name!r}.")
 
     # ── a call ────────────────────────────────────────────────────────────────────────────────────
 
@@ -213,7 +213,7 @@ class ToolCalls:
         try:
             return await self.turn_of(caller, state, text)
         except NotFound:
-            raise MCPError(types.INVALID_PARAMS, "no call of this state exists") from None
+            raise MCPError(types.INVALID_PARAMS, "No call has this state.") from None
 
     async def turn_of(self, caller: Caller, id: str, text: str | None = None) -> TurnHandle:
         """The turn of one of this caller's calls, which goes on here if nobody runs it. NotFound for all
@@ -234,7 +234,7 @@ class ToolCalls:
         for id, response in responses.items():
             question = await self._runtime.store.question(id)
             if question.turn not in await self.turns_of(turn):
-                raise MCPError(types.INVALID_PARAMS, f"unknown question {id!r} in this call")
+                raise MCPError(types.INVALID_PARAMS, f"Unknown question {id!r} in this call.")
             if isinstance(response, types.ElicitResult):
                 await self._answer(question, answer_in(question, response))
 

@@ -83,7 +83,7 @@ async def conversation_of(context: Context, name: str, protocol: str, right: Rig
     """The conversation that a client means by this name: one of ours, or the one that was begun under it.
     None where there is none yet; Forbidden where the person may not do as much there."""
     if not name or len(name) > LONGEST_NAME:
-        raise BadRequest(f"the name of a conversation has 1 to {LONGEST_NAME} characters")
+        raise BadRequest(f"The name of a conversation must have 1 to {LONGEST_NAME} characters.")
     for id in (name, await _own_id(context, name, protocol)):
         try:
             return (await context.conversation(id, right)).id
@@ -360,25 +360,25 @@ async def attach(context: Context, url: str, media_type: str, name: str | None =
         try:
             data = data_in(url) or b""
         except ValueError as error:
-            raise BadRequest("a file of the message cannot be read: its data are no base64") from error
+            raise BadRequest("The data of a file in the message is not valid base64.") from error
         return await store_file(context, data, media_type or inside.media_type or "text/plain", name)
     try:
         address = urlsplit(url)
     except ValueError as error:
-        raise BadRequest(f"a file of the message has no address: {error}") from error
+        raise BadRequest(f"A file of the message has no valid URL: {error}") from error
     if (ours := _OURS.fullmatch(address.path)) is not None and address.scheme in ("", "http", "https"):
         await context.check_blob(ours[1])
         return File(_checked_type(media_type), blob=ours[1], name=name)
     raise BadRequest(
-        "a file of a message is a data: address, or one of this server: no other address is fetched from here"
+        "A file must be a data: URL, or a URL of this server. The server fetches no other address."
     )
 
 
 async def store_file(context: Context, data: bytes, media_type: str, name: str | None) -> File:
     if not data:
-        raise BadRequest("a file of the message is empty")
+        raise BadRequest("A file of the message is empty.")
     if len(data) > context.upload_limit:
-        raise BadRequest(f"a file of the message is larger than {context.upload_limit} bytes")
+        raise BadRequest(f"A file of the message is larger than {context.upload_limit} bytes.")
     media_type = _checked_type(media_type)
     store = context.runtime.store
     blob = await store.put_blob(data)
@@ -390,5 +390,5 @@ def _checked_type(media_type: str) -> str:
     """Without parameters, such as the codecs of a recording."""
     type = media_type.partition(";")[0].strip()
     if not is_media_type(type):
-        raise BadRequest(f"{media_type!r} is not a type of a file")
+        raise BadRequest(f"{media_type!r} is not a media type.")
     return type

@@ -235,7 +235,7 @@ class ObjectBlobs:
         if self._claimed:
             return True
         if self._store_id is None:
-            raise EngineError(f"whose blobs are in {self} is not known: claim them first")
+            raise EngineError(f"The owner of the blobs in {self} is unknown. Claim them first.")
         owner = await self._owner()
         if owner not in (None, self._store_id.encode()):
             raise StoreUnavailable(
@@ -264,7 +264,7 @@ class ObjectBlobs:
         try:
             from obstore.store import from_url
         except ImportError:
-            raise ConfigError(f"{self} needs more: pip install 'dragoman[objects]'") from None
+            raise ConfigError(f"{self} needs an extra. Run `pip install 'dragoman[objects]'`.") from None
         return from_url(
             self._url,
             client_options={

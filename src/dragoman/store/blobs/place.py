@@ -84,10 +84,10 @@ def _split(place: str) -> tuple[str, str, str]:
     if parts.scheme == "file":
         path = unquote(parts.path)
         if parts.netloc not in ("", "localhost") or len(path) < 2:
-            raise ConfigError("name a folder from the root: file:///folder")
+            raise ConfigError("Name a folder by its absolute path: file:///folder.")
         return "file", "", path
     if not _BUCKET.fullmatch(parts.netloc):
-        raise ConfigError(f"{shown_place(place)} names no bucket: {parts.scheme}://bucket/prefix")
+        raise ConfigError(f"{shown_place(place)!r} names no bucket. Write {parts.scheme}://bucket/prefix.")
     return parts.scheme, parts.netloc, parts.path
 
 

@@ -142,7 +142,9 @@ class PostgresDatabase(SqlDatabase):
     def __getattr__(self, name: str) -> NoReturn:
         """Reached only for what `open` makes."""
         if name in ("_pool", "_session", "_owner_name", "_upkeep", "_slow"):
-            raise ConfigError("the store is not open: use a Runtime in `async with`, a SyncRuntime in `with`")
+            raise ConfigError(
+                "The store is not open. Use a Runtime in `async with`, or a SyncRuntime in `with`."
+            )
         raise AttributeError(name)
 
     async def open(self) -> None:
@@ -210,7 +212,7 @@ class PostgresDatabase(SqlDatabase):
     def _unopened(self, error: BaseException) -> ConfigError:
         reason = translate(error, self.name)
         where = "" if isinstance(reason, StoreUnavailable) else f"the store {self.name}: "
-        return ConfigError(f"cannot open {where}{reason}")
+        return ConfigError(f"Cannot open {where}{reason}")
 
     async def close(self) -> None:
         self._closed = True
@@ -269,7 +271,7 @@ class PostgresDatabase(SqlDatabase):
         self, operation: Operation[T], *, sync: bool = False, line: str | None = None
     ) -> asyncio.Future[T]:
         if self._closed:
-            raise EngineError("the store is closed: nothing more can be written to it")
+            raise EngineError("The store is closed, so Dragoman cannot write to it.")
         written: asyncio.Future[T] = Write(loop=asyncio.get_running_loop())
         before = self._lines.get(line) if line is not None else None
         task = asyncio.create_task(self._carry_out(operation, written, before))
@@ -313,7 +315,7 @@ class PostgresDatabase(SqlDatabase):
                 return await run(operation, connection)
 
         if self._closed:
-            raise EngineError("the store is closed: nothing more can be read from it")
+            raise EngineError("The store is closed, so Dragoman cannot read from it.")
         if not slow:
             return await self._translated(read)
         async with self._slow:
@@ -426,9 +428,11 @@ def _parse(url: str) -> tuple[str, str]:
         parts = urlsplit(url)
         options = parse_qsl(parts.query, keep_blank_values=True)
     except ValueError:
-        raise ConfigError("the address of the store is not an address") from None
+        raise ConfigError("The address of the store is not valid.") from None
     schema = dict(options).get("schema", "dragoman")
     if not _SCHEMA.fullmatch(schema):
-        raise ConfigError("the schema of a store is a name of small letters, digits and underscores")
+        raise ConfigError(
+            "The schema of a store must be a name of lowercase letters, digits and underscores."
+        )
     query = urlencode([(name, value) for name, value in options if name != "schema"])
     return urlunsplit(parts._replace(query=query)), schema

@@ -79,7 +79,7 @@ class PostgresJobs:
         try:
             yield f"{self._schema}_jobs_{'_'.join(procrastinate.__version__.split('.')[:2])}"
         except (psycopg.Error, OSError, ConnectorException) as error:
-            raise ConfigError(f"the queue of turns cannot be opened: {_first_line(error)}") from None
+            raise ConfigError(f"Cannot open the queue of turns: {_first_line(error)}") from None
 
     async def _connect(self, namespace: str) -> Any:
         return await psycopg.AsyncConnection.connect(

@@ -82,7 +82,7 @@ async def copy_store(
 async def refuse_running(database: SqlDatabase) -> None:
     """BadRequest where somebody else has it open, and could write meanwhile."""
     if await database._read(database._other_owners):
-        raise BadRequest("another program has it open: stop what uses it, and copy it then")
+        raise BadRequest("Another program has the store open. Stop it, then copy the store.")
 
 
 async def copy_blobs(
@@ -125,7 +125,7 @@ async def _refuse_others(source: SqlDatabase, target: SqlDatabase) -> None:
     for table, key in (("conversations", ("created", "id")), ("people", ("name",))):
         ours, theirs = [await _hashes(database, table, key) for database in (source, target)]
         if theirs.keys() - ours.keys():
-            raise BadRequest(f"there are {table} in the target that are not in the source: name an empty one")
+            raise BadRequest(f"The target has {table} that are not in the source. Name an empty one.")
 
 
 async def _pages(database: SqlDatabase, table: str, key: Sequence[str]) -> AsyncIterator[list[Values]]:

@@ -46,7 +46,7 @@ class SqlPeople(SqlDatabase):
                     "name, or pass --restore to give them to the new user."
                 )
             if had or not db.execute(self._sql["add_person"], row).rowcount:
-                raise BadRequest(f"The user {name!r} exists already")
+                raise BadRequest(f"User {name!r} exists already.")
             db.execute(self._sql["forget_removed"], row)
 
         await self._write(write)
@@ -84,7 +84,7 @@ class SqlPeople(SqlDatabase):
                 continue
             if db.execute(self._sql["add_person"], key).rowcount:
                 return person
-        raise BadRequest(f"too many users are called {name}")
+        raise BadRequest(f"Too many users are named {name!r}.")
 
     async def set_teams(self, person: str, teams: Collection[str]) -> None:
         def write(db: SqlConnection) -> None:

@@ -44,7 +44,7 @@ class SqliteDatabase(SqlDatabase):
             raise ConfigError("Pass the path of an SQLite file, such as chat.db, not an address.")
         if self.path.name in ("", ":memory:"):
             raise ConfigError(
-                f"a store is a file, and {str(path)!r} names none: give it a path such as chat.db"
+                f"A store must be a file, and {str(path)!r} is not one. Pass a path such as chat.db."
             )
         self.files = self.path.with_name(self.path.name + ".files")
         self._log = self.path.with_name(self.path.name + "-wal")
@@ -59,7 +59,9 @@ class SqliteDatabase(SqlDatabase):
     def __getattr__(self, name: str) -> NoReturn:
         """Reached only for what `open` makes."""
         if name in ("_writer", "_readers", "_watch", "_owner", "_owner_name", "_upkeep", "_file"):
-            raise ConfigError("the store is not open: use a Runtime in `async with`, a SyncRuntime in `with`")
+            raise ConfigError(
+                "The store is not open. Use a Runtime in `async with`, or a SyncRuntime in `with`."
+            )
         raise AttributeError(name)
 
     async def open(self) -> None:
@@ -181,18 +183,18 @@ class SqliteDatabase(SqlDatabase):
         """ConfigError, in words, for whatever keeps a file from being opened."""
         for folder in (self.path.parent, self.files):
             if folder.exists() and not folder.is_dir():
-                raise ConfigError(f"cannot open the store {self.path}: {folder} is not a folder")
+                raise ConfigError(f"Cannot open the store '{self.path}': '{folder}' is not a folder.")
         if self.path.is_dir():
-            raise ConfigError(f"cannot open the store {self.path}: it is a folder; name a file in it")
+            raise ConfigError(f"Cannot open the store '{self.path}'. It is a folder. Name a file in it.")
         try:
             yield
         except OSError as error:
             why = f"{error.filename}: {error.strerror}; {_SEE}" if error.filename else error
-            raise ConfigError(f"cannot open the store {self.path}: {why}") from error
+            raise ConfigError(f"Cannot open the store '{self.path}': {why}") from error
         except sqlite3.Error as error:
             reason = translate(error, self.path)
             where = "" if isinstance(reason, StoreUnavailable) else f"the store {self.path}: "
-            raise ConfigError(f"cannot open {where}{reason}") from error
+            raise ConfigError(f"Cannot open {where}{reason}") from error
 
     # ── how operations are run ────────────────────────────────────────────────────────────────────
 

@@ -95,7 +95,7 @@ def look(path: Path) -> SchemaState:
 def _state(db: sqlite3.Connection) -> SchemaState:
     (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if tables and not _is_ours(db):
-        raise ConfigError("the file is a database, but not a store of Dragoman. Name another one.")
+        raise ConfigError("The file is a database, but not a Dragoman store. Name another one.")
     return schema_state(MIGRATIONS, _version(db))
 
 

@@ -82,7 +82,7 @@ class Readers:
 
     async def run(self, read: Callable[[sqlite3.Connection], T]) -> T:
         if self._closed:
-            raise EngineError("the store is closed: nothing more can be read from it")
+            raise EngineError("The store is closed, so Dragoman cannot read from it.")
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._run, read)
 
     async def run_slow(self, read: Callable[[sqlite3.Connection], T]) -> T:

@@ -41,7 +41,7 @@ class Writer:
     def submit(self, operation: Operation[T], *, sync: bool = False) -> asyncio.Future[T]:
         """Run it in a transaction. The future is done when the commit is; with `sync`, when it is on disk."""
         if self._closed:
-            raise EngineError("the store is closed: nothing more can be written to it")
+            raise EngineError("The store is closed, so Dragoman cannot write to it.")
         future: asyncio.Future[T] = Write(loop=self._loop)
         self._jobs.put((operation, future, sync))
         return future

@@ -94,7 +94,7 @@ def grouped(
     for one in tools:
         if isinstance(one, str):
             if one not in BUILTIN:
-                raise ConfigError(f"unknown group {one!r}: built in are {', '.join(BUILTIN)}")
+                raise ConfigError(f"Unknown group {one!r}. Built-in groups: {', '.join(BUILTIN)}.")
             groups.append(BUILTIN[one]())
         elif isinstance(one, Group):
             groups.append(one)
@@ -105,7 +105,9 @@ def grouped(
         elif callable(one):
             loose.append(make_tool(one))
         else:
-            raise ConfigError(f"{one!r} is not a tool: give a function, a group, a source, or a group's name")
+            raise ConfigError(
+                f"{one!r} is not a tool. Pass a function, a group, a source, or the name of a group."
+            )
     own = [Group("tools", tuple(loose))] if loose else []
     if not (own or groups or sources):
         return [], []

@@ -100,7 +100,7 @@ def _place(path: str, number: int, hunk: Hunk, lines: list[str], *, at: int, mov
     for anchor in hunk.after:
         found, _ = find_lines(lines, [anchor], at)
         if not found:
-            raise ToolFailed(f"hunk {number}: the line {anchor!r} is not in {path}: read it again")
+            raise ToolFailed(f"Hunk {number}: line {anchor!r} is not in {path!r}. Read it again.")
         at = found[0] + 1
     if not hunk.old:
         known = hunk.at is not None and not hunk.after
@@ -164,7 +164,7 @@ def _file_patch(old: str | None, new: str | None) -> FilePatch:
     if old is not None and new is None:
         return FilePatch(old, "delete")
     if old is None or new is None:
-        raise ToolFailed("a patch from /dev/null to /dev/null changes nothing")
+        raise ToolFailed("A patch from /dev/null to /dev/null changes nothing.")
     return FilePatch(old, "update", to=new if new != old else None)
 
 
@@ -212,7 +212,7 @@ def _parse_marked(lines: list[str]) -> list[FilePatch]:
         elif (head := _MARKED.match(line)) is not None:
             found.append(FilePatch(head[2].strip(), kinds[head[1]]))
         elif not found:
-            raise ToolFailed(f"{line!r} belongs to no file: begin with *** Update File: PATH")
+            raise ToolFailed(f"Line {line!r} belongs to no file. Begin with *** Update File: PATH.")
         elif line.startswith("*** Move to: "):
             found[-1].to = line[13:].strip()
         elif line.strip() == "*** End of File":
@@ -238,9 +238,9 @@ def _take_marked(patch: FilePatch, line: str) -> None:
         patch.hunks.append(Hunk())
     hunk, mark = patch.hunks[-1], line[:1]
     if patch.kind == "add" and mark != "+":
-        raise ToolFailed(f"every line of a new file begins with +, and {line!r} does not")
+        raise ToolFailed(f"Line {line!r} must begin with +, as every line of a new file.")
     if mark not in ("+", "-", " ", ""):
-        raise ToolFailed(f"{line!r}: a line of a patch begins with a space, + or -")
+        raise ToolFailed(f"Line {line!r} of the patch must begin with a space, + or -.")
     if mark != "+":
         hunk.old.append(line[1:])
     if mark != "-":
@@ -280,7 +280,7 @@ def keep(arguments: Arguments, workspace: Path | None, chosen: HunkChoices) -> A
     first, diffs, wanted = 0, list[FileDiff](), list[tuple[str, bytes | None]]()
     for one in _plan(parse_patch(str(arguments["patch"])), workspace, lambda path: None):
         if diff_texts(one.path, one.old, one.new).binary:
-            raise ToolFailed(f"{one.path} is a binary file, whose changes cannot be shown")
+            raise ToolFailed(f"{one.path!r} is a binary file, so its changes cannot be shown.")
         count = len(hunks_between(one.old, one.new))
         mine = {place - first: text for place, text in chosen.items() if first <= place < first + count}
         first += count
@@ -289,10 +289,10 @@ def keep(arguments: Arguments, workspace: Path | None, chosen: HunkChoices) -> A
             diffs.append(diff_texts(one.path, one.old, kept))
             wanted.append((one.path, kept))
     if any(diff.truncated for diff in diffs):
-        raise ToolFailed("this patch is too long to take parts of it")
+        raise ToolFailed("The patch is too long to select parts of it.")
     made = joined(diffs)
     if [(one.path, one.new) for one in _plan(parse_patch(made), workspace, lambda path: None)] != wanted:
-        raise ToolFailed("a patch cannot say this part alone: its lines end in different ways")
+        raise ToolFailed("A patch cannot make this change alone, because its line endings differ.")
     return {"patch": made}
 
 
@@ -370,13 +370,13 @@ def _added(path: str, patch: FilePatch, data: bytes | None) -> _Write:
     text = "\n".join(lines) + ("\n" if lines and patch.ends is not False else "")
     new = encoded(path, text)
     if data not in (None, new):
-        raise ToolFailed(f"{path} exists: give its changes, or delete it first")
+        raise ToolFailed(f"{path!r} exists. Send its changes, or delete it first.")
     return _Write(path, data, new)
 
 
 def _deleted(path: str, patch: FilePatch, data: bytes) -> list[_Write]:
     if patch.hunks and apply_hunks(patch, text_file(path, data).text)[0].strip():
-        raise ToolFailed(f"{path} has more lines than the patch deletes: read it again")
+        raise ToolFailed(f"{path!r} has more lines than the patch deletes. Read it again.")
     return [_Write(path, data, None)]
 
 

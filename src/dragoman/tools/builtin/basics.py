@@ -87,11 +87,11 @@ def evaluate(expression: str) -> Number:
     try:
         return _value(ast.parse(expression.strip(), mode="eval").body)
     except SyntaxError as error:
-        raise ToolFailed(f"this is not an expression: {error.msg}, at character {error.offset}") from error
+        raise ToolFailed(f"Invalid expression: {error.msg}, at character {error.offset}.") from error
     except ZeroDivisionError as error:
-        raise ToolFailed("this divides by zero") from error
+        raise ToolFailed("The expression divides by zero.") from error
     except OverflowError as error:
-        raise ToolFailed("a number on the way is too large") from error
+        raise ToolFailed("An intermediate number is too large.") from error
     except (RecursionError, MemoryError) as error:
         raise ToolFailed("The expression has too many levels. Calculate it in parts.") from error
     except (ValueError, TypeError) as error:  # the logarithm of nothing, a function with too few arguments
@@ -123,7 +123,7 @@ def _bounded(number: object) -> Number:
         case int() | float():
             raise OverflowError
         case _:
-            raise ValueError("the result is not a real number")
+            raise ValueError("The result is not a real number.")
 
 
 def _unknown(node: ast.expr) -> str:
@@ -169,7 +169,7 @@ def _zone(name: str) -> ZoneInfo:
     except (LookupError, ValueError, OSError) as error:  # no such zone, no such name, a folder of zones
         near = get_close_matches(name, available_timezones(), n=3)
         hint = f"did you mean {' or '.join(near)}?" if near else "names are such as Europe/Vienna or UTC"
-        raise ToolFailed(f"unknown time zone {name!r}: {hint}") from error
+        raise ToolFailed(f"Unknown time zone {name!r}: {hint}") from error
 
 
 # `todo`: a list of tasks, given whole each time, so that it stands in the conversation.
@@ -265,6 +265,6 @@ async def read_output(
         for at in range(0, max(len(line), 1), _WIDTH)  # a line without end is read in pieces
     ]
     if start > len(whole):
-        raise ToolFailed(f"the output of {call} has {len(whole)} lines; start is {start}")
+        raise ToolFailed(f"The output of {call} has {len(whole)} lines, so start cannot be {start}.")
     page = whole[start - 1 : start - 1 + lines]
     return f"lines {start} to {start - 1 + len(page)} of {len(whole)}\n" + "\n".join(page)

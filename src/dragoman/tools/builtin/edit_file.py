@@ -251,7 +251,7 @@ def edit_file(
 
 def _wanted(old: str | None, new: str, edits: list[Replacement], everywhere: bool) -> list[Replacement]:
     if (old is None) == (not edits):
-        raise ToolFailed("give old and new for one edit, or edits for several")
+        raise ToolFailed("Pass old and new for one edit, or edits for several.")
     return edits or [Replacement(old=str(old), new=new, everywhere=everywhere)]
 
 

@@ -209,11 +209,11 @@ def parse_url(text: str) -> URL:
     except (ValueError, TypeError) as error:
         raise ToolFailed(f"{text} is not the address of a page: {error}") from error
     if url.scheme not in PORTS:
-        raise ToolFailed(f"{text}: use an http:// or https:// address")
+        raise ToolFailed(f"Invalid address {text!r}. Use http:// or https://.")
     if not host:
-        raise ToolFailed(f"{text} names no site")
+        raise ToolFailed(f"Address {text!r} has no host.")
     if url.raw_user is not None or url.raw_password is not None:
-        raise ToolFailed(f"{text}: use an address without a user name or password")
+        raise ToolFailed(f"Address {text!r} has a user name or password. Use one without.")
     return url if host == url.raw_host else url.with_host(host)
 
 
@@ -287,11 +287,12 @@ class _Fetch:
             async with self._session() as session:
                 url, body = await self._follow(session, url)
         except TimeoutError as error:
-            raise ToolFailed(f"{_site(url)} took longer than {self._seconds:g} s") from error
+            raise ToolFailed(f"{_site(url)} took longer than {self._seconds:g} s.") from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
             if self._refused is not None and isinstance(error, aiohttp.ClientConnectorError):
                 raise ToolFailed(
-                    f"{_site(url)} is not fetched: {self._refused} is not an address of the open internet"
+                    f"Dragoman does not fetch {_site(url)}: {self._refused} is not an "
+                    "address of the open internet."
                 ) from error
             raise ToolFailed(f"{_site(url)} could not be read: {reason_of(error)}") from error
         return await self._output(url, body)
@@ -321,9 +322,9 @@ class _Fetch:
         first, judged = _site(url).removeprefix("www."), _pattern(url)
         for _ in range(REDIRECTS + 1):
             if _is_address(url) and not self._reachable(url.raw_host or ""):
-                raise ToolFailed(f"{url} is not fetched: it is not on the open internet")
+                raise ToolFailed(f"Dragoman does not fetch {url}: it is not on the open internet.")
             if _site(url).removeprefix("www.") != first:  # rules were asked about the first site alone
-                raise ToolFailed(f"the page has moved to another site: fetch {url} if that is what you want")
+                raise ToolFailed(f"The page redirects to another site. To follow it, fetch {url}.")
             if (pattern := _pattern(url)) != judged:
                 await self._context.require_permission(pattern, f"The page sends on to {url}. Go there?")
                 judged = pattern
@@ -335,7 +336,7 @@ class _Fetch:
                 if response.status not in (301, 302, 303, 307, 308) or there is None:
                     return url, await self._body(url, response)
             url = parse_url(str(url.join(_address(there))))
-        raise ToolFailed(f"{_site(url)} sends on from one address to another without end")
+        raise ToolFailed(f"{_site(url)} redirects without end.")
 
     async def _body(self, url: URL, response: aiohttp.ClientResponse) -> _Body:
         if response.status != 200:
@@ -343,7 +344,7 @@ class _Fetch:
         type = response.content_type
         main, _, kind = type.partition("/")
         if main != "text" and not (main == "application" and kind.rpartition("+")[2] in TEXTS):
-            raise ToolFailed(f"{url} is {type}, which is not text")
+            raise ToolFailed(f"{url} is {type}, not text.")
         data = bytearray()
         async for piece in response.content.iter_any():
             data += piece

@@ -46,7 +46,7 @@ def glob(
     start at the workspace. Left out: what .gitignore and .ignore files name (unless path is in it), version
     control, node_modules, __pycache__, .venv, links."""
     if ".." in steps(pattern):
-        raise ToolFailed("a pattern goes down only: give the folder as path")
+        raise ToolFailed("A pattern cannot contain '..'. Pass the folder as path.")
     found: list[str] = []
     left_out: list[str] = []
     looked = 0

@@ -140,9 +140,9 @@ def encoded(path: str, text: str) -> bytes:
     try:
         data = text.encode()
     except UnicodeEncodeError as error:
-        raise ToolFailed(f"the text for {path} has half a character in it and cannot be written") from error
+        raise ToolFailed(f"The text for {path!r} has half a surrogate pair and cannot be written.") from error
     if len(data) > MOST:
-        raise ToolFailed(f"the text for {path} is too long: at most {MOST // 1000} kB can be written")
+        raise ToolFailed(f"The text for {path!r} is too long. The limit is {MOST // 1000} kB.")
     return data
 
 
@@ -254,5 +254,5 @@ def _check(path: str, old: bytes | None, wanted: bytes, version: str | None) -> 
         raise ToolFailed(f"{path} no longer exists. Leave out `version` to write it again.")
     if old is not None and old != wanted:
         if not version:
-            raise ToolFailed(f"{path} exists: read it first, then give the version read_file shows")
+            raise ToolFailed(f"{path!r} exists. Read it first, then pass the version that read_file shows.")
         check_version(path, old, version)

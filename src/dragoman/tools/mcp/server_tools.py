@@ -90,7 +90,7 @@ def _line(address: str, one: types.Resource | types.ResourceTemplate) -> str:
 async def contents_of(result: types.ReadResourceResult, context: ToolContext) -> ToolOutput:
     """As a tool's result with these resources in it would be read."""
     if not result.contents:
-        raise ToolFailed("the resource is empty, or is not there")
+        raise ToolFailed("The resource is empty or missing.")
     blocks: list[types.ContentBlock] = [
         types.EmbeddedResource(type="resource", resource=one) for one in result.contents
     ]

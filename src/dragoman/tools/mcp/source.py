@@ -224,7 +224,7 @@ class McpSource:
                 if lost.ran:
                     raise ToolFailed(await self._explain_loss()) from lost
                 if not once_more:
-                    raise ToolFailed(f"the server {self.name} refuses the call: {lost}") from lost
+                    raise ToolFailed(f"MCP server {self.name!r} refused the call: {lost}") from lost
                 await self._wait_for_end()  # it had forgotten us, and never saw the call
         raise AssertionError
 
@@ -240,7 +240,7 @@ class McpSource:
             await asyncio.wait({self._attempt.settled})
         if self._connection is None or self._connection.ended:
             why = self.error or ("it is switched off" if not self.server.enabled else "it has just ended")
-            raise ToolFailed(f"the server {self.name} is not there: {why}")
+            raise ToolFailed(f"MCP server {self.name!r} is not available: {why}")
         return self._connection
 
     async def _explain_loss(self) -> str:

@@ -82,9 +82,9 @@ class TaskExtension(ClientExtension):
             if found.result is not None:
                 return found.result
             if found.error is not None:
-                raise ToolFailed(f"the task failed: {found.error.message[:2000]}")
+                raise ToolFailed(f"The task failed: {found.error.message[:2000]}")
             if found.status not in ("working", "input_required"):
-                raise ToolFailed(f"the server ended the task without a result: {found.status}")
+                raise ToolFailed(f"The server ended the task without a result: {found.status}.")
             if found.status_message and found.status_message[:LONGEST_REPORT] != told:
                 told = found.status_message[:LONGEST_REPORT]
                 self._tell({"message": told})

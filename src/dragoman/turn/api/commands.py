@@ -213,9 +213,13 @@ class Commands:
         if known is not None:  # also where what it needs is no longer here
             return known
         if inputs.deps is not None and self._driver.hands_out:
-            raise ConfigError("deps of one send cannot go to another process: give the runtime make_deps")
+            raise ConfigError(
+                "Another process cannot receive the deps of one send. Pass make_deps to the runtime."
+            )
         if inputs.output is not None and inputs.output.checks and self._driver.hands_out:
-            raise ConfigError("checks of an output cannot go to another process: put them into its type")
+            raise ConfigError(
+                "Another process cannot receive the checks of an output. Put them into its type."
+            )
         info = opens or await self._store.conversation(conversation)
         services = await self._services.seen_by(sender)
         options, model = _settled(services, options, info, await root_of(self._store, info))

@@ -57,14 +57,14 @@ class Subagents:
     @property
     def _parts(self) -> tuple[Services, Engine]:
         if self._joined is None:
-            raise ConfigError("the task tool belongs to no runtime: give agents to Runtime(agents=…)")
+            raise ConfigError("The task tool belongs to no runtime. Pass agents to Runtime(agents=…).")
         return self._joined
 
     async def run(self, agent: str, request: str, context: ToolContext) -> ToolOutput:
         """A turn of this agent, to its end; ToolFailed if it gave no answer. Run again after a crash, it
         finds the turn that this call began."""
         if agent not in self.agents:
-            raise ToolFailed(f"unknown agent {agent!r}: choose one of {', '.join(self.agents)}")
+            raise ToolFailed(f"Unknown agent {agent!r}. Choose one of {', '.join(self.agents)}.")
         _, engine = self._parts
         id = derived_id("conv", context.idempotency_key)
         where: dict[str, JsonValue] = {"conversation": id, "agent": agent}
@@ -81,7 +81,7 @@ class Subagents:
             raise
         except BaseException as error:  # a turn that failed here raises what it failed with, whatever it is
             kind = "" if isinstance(error, DragomanError) else f"{type(error).__name__}: "
-            raise ToolFailed(f"the task failed: {kind}{error}") from error
+            raise ToolFailed(f"The task failed: {kind}{error}") from error
         if failure := await _failure(agent, handle, result):
             raise ToolFailed(failure)
         metadata = {**where, "usage": asdict(result.usage)}
@@ -116,7 +116,7 @@ class Subagents:
         while outer.parent is not None:
             outer, depth = await services.store.conversation(outer.parent), depth + 1
         if depth > _DEEPEST:
-            raise ToolFailed("this is the task of a task of a task: do the work yourself")
+            raise ToolFailed("Tasks are nested three deep. Do the work yourself.")
         now = services.clock()
         await services.store.add_conversation(
             Conversation(

@@ -227,7 +227,7 @@ class TurnHandle(Generic[T]):
         """Call it at once with the present snapshot, then on every change. For a turn that runs here."""
         live = self._here()
         if live is None:
-            raise LookupError(f"turn {self.id} does not run in this process: read its snapshot instead")
+            raise LookupError(f"Turn {self.id} does not run in this process. Read its snapshot instead.")
         return live.log.subscribe(listener)
 
     async def snapshot(self) -> Snapshot:
@@ -374,7 +374,7 @@ class TurnHandle(Generic[T]):
         """The first open question of a turn that runs here."""
         if not self.questions:
             raise LookupError(
-                f"turn {self.id} asks nothing here now: (await turn.snapshot()).questions knows"
+                f"Turn {self.id} has no open approval request. Read `(await turn.snapshot()).questions`."
             )
         return self.questions[0].id
 

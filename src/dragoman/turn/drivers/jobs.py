@@ -346,10 +346,10 @@ def make_driver(
 ) -> Driver:
     """One that runs turns as they come, unless this process has a role among others, or there are limits."""
     if role not in (*ROLES, None):
-        raise ConfigError(f"role {role!r}: it is one of {', '.join(ROLES)}")
+        raise ConfigError(f"Unknown role {role!r}. Choose one of {', '.join(ROLES)}.")
     shared = job_queue_of(services.store)
     if role in ("web", "worker") and shared is None:
-        raise ConfigError(f"a node in the role {role!r} needs a store in PostgreSQL, which others share")
+        raise ConfigError(f"Role {role!r} needs a store in PostgreSQL that multiple servers share.")
     if not adopts or (limits is None and (role is None or shared is None)):
         return TaskDriver(services, bus, background, adopts=adopts)
     jobs = MemoryJobs() if shared is None else shared()

@@ -333,7 +333,9 @@ def _offered(prepared: PreparedTurn, request: Request, offer: Offer) -> dict[str
         tools = {**prepared.services.toolbox.offer().tools, **tools}
     for spec in request.tools:
         if spec.name not in tools:
-            raise ConfigError(f"a plugin offers {spec.name}, which no code can run: use turn.add_tool for it")
+            raise ConfigError(
+                f"A plugin offers the tool {spec.name!r}, but no code runs it. Use turn.add_tool."
+            )
     return {spec.name: tools[spec.name] for spec in request.tools}
 
 
@@ -437,7 +439,9 @@ async def _start(plugin: Plugin, view: TurnView) -> Cleanup | None:
     if isinstance(started, Awaitable):
         cleanup: Any = await started
         if cleanup is not None and not callable(cleanup):
-            raise ConfigError(f"plugin {plugin.name}: on_turn_start returned {cleanup!r}, not a cleanup")
+            raise ConfigError(
+                f"Plugin {plugin.name!r}: on_turn_start must return a cleanup function, not {cleanup!r}."
+            )
         return cleanup  # type: ignore[no-any-return]
     stack = AsyncExitStack()
     await stack.enter_async_context(asynccontextmanager(lambda: started)())

@@ -105,7 +105,7 @@ def _model_of(services: Services, type: ModelType) -> Model:
         pass
     except (NotFound, ConfigError) as error:
         raise ToolFailed(str(error)) from error
-    raise ToolFailed(f"no model of the type {type} is set up")
+    raise ToolFailed(f"No model of type {type!r} is set up.")
 
 
 _OVER = "the call is over: it can no longer ask"
@@ -181,7 +181,7 @@ class CallContext:
                 break
         answer = self._known_answer(question) or await self._answer_to(question)
         if answer.verdict == "reject":
-            raise ToolFailed(f"the person did not answer{f': {answer.reason}' if answer.reason else ''}")
+            raise ToolFailed(f"The user did not answer{f': {answer.reason}' if answer.reason else ''}.")
         return answer.value
 
     async def _require_permission(self, pattern: str, text: str = "", permission: str = "") -> None:
@@ -343,9 +343,9 @@ class CallContext:
         except NotFound:
             conversation = ""
         if conversation != self._log.conversation.id:
-            raise ToolFailed(f"unknown call {call} in this conversation")
+            raise ToolFailed(f"Unknown call {call!r} in this conversation.")
         if found.state is CallState.WITHHELD or found.result is None:
-            raise ToolFailed(f"the output of {call} is not available")
+            raise ToolFailed(f"The output of {call} is not available.")
         if found.result.blob is None:
             return found.result.text
         return (await self._log.store.blob(found.result.blob)).decode()

@@ -76,9 +76,9 @@ async def _run(context: Context, body: RunAgentInput, agent: str | None, key: Se
     if live and _last_said(body.messages) == await _question_of(context, live[-1]):
         return await _from_the_start(context, body, live[-1].id)
     if body.resume:
-        raise BadRequest("nothing waits in this thread: what is resumed is over")
+        raise BadRequest("No call in this thread waits for an answer. It was answered, or its turn is over.")
     if (lost := next(_results(body), None)) is not None:
-        raise BadRequest(f"unknown call {lost.call!r} in this thread that waits for a result")
+        raise BadRequest(f"No call {lost.call!r} in this thread waits for a result.")
     if conversation is not None and _last_said(body.messages) is None:
         return await _show(context, body, conversation, live)
     state = body.state or await state_in(context, conversation)
@@ -168,7 +168,7 @@ async def _start(
     dialogue = [one for one in body.messages if one.role in ("user", "assistant", "reasoning")]
     place = next((n for n, one in reversed([*enumerate(dialogue)]) if one.role == "user"), None)
     if place is None:
-        raise BadRequest("no user message to answer")
+        raise BadRequest("The request has no user message to answer.")
     before = [
         EarlierMessage(
             "user" if one.role == "user" else "assistant", one.id, partial(_earlier, context, body, one)

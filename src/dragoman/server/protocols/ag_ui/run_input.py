@@ -80,7 +80,7 @@ class AgentMessage(WithContent):
             listed = self.content if isinstance(self.content, list) else []
             return [AgentPart.model_validate(part) for part in listed]
         except ValidationError as error:
-            raise BadRequest("the content of a message is a text, or a list of parts") from error
+            raise BadRequest("The content of a message must be a string or a list of parts.") from error
 
     @property
     def text(self) -> str:
@@ -168,7 +168,7 @@ def check_state(state: JsonValue) -> None:
     """BadRequest for what cannot be stored, or is more than a model can read."""
     check_json(state, "the state")
     if state and len(canonical(state)) > _LONGEST:
-        raise BadRequest(f"the state is too long: {_LONGEST // 1000} kB of JSON are what a model reads of it")
+        raise BadRequest(f"The state is too long. The limit is {_LONGEST // 1000} kB of JSON.")
 
 
 def describe_state(state: JsonValue) -> str:

@@ -203,7 +203,7 @@ async def _said_now(context: Context, body: UIChatBody) -> _SaidNow:
     dialogue = [one for one in body.messages if one.role != "system"]
     place = next((n for n, one in reversed([*enumerate(dialogue)]) if one.role == "user"), None)
     if place is None:
-        raise BadRequest("no user message to answer")
+        raise BadRequest("The request has no user message to answer.")
     before = [
         EarlierMessage("user" if one.role == "user" else "assistant", one.id, partial(_content, context, one))
         for one in dialogue[:place]

@@ -111,7 +111,7 @@ class UIChatBody(WithContent):
             self._starts_over = "messages" in self.model_fields_set
             self.messages = [*self.messages, self.last]
         if not self.messages:
-            raise BadRequest("there is no message")
+            raise BadRequest("The request has no message.")
         return self
 
     @property

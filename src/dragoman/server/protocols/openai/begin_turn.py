@@ -78,7 +78,7 @@ async def options_for(
         try:
             services.model(model)
         except NotFound:
-            raise NotFound("model", model, "the list of models has what there is") from None
+            raise NotFound("model", model, "List the models with GET /v1/models.") from None
         except DragomanError as error:
             raise ApiRefusal(str(error), "model", status=404, code="model_not_found") from error
     return turn_options(
@@ -213,7 +213,7 @@ async def _go_on(context: Context, wanted: ReplyRequest) -> ReplyPlace | None:
     if maker is None or maker.turn is None:
         return None
     if wanted.conversation not in (None, maker.conversation):
-        raise ApiRefusal("the outputs are of calls in another conversation", code="invalid_tool_output")
+        raise ApiRefusal("The outputs belong to calls of another conversation.", code="invalid_tool_output")
     calls = {call.id: call for call in maker.calls}
     if foreign := outputs.keys() - calls.keys():
         what = f"the outputs are of one reply's calls: {min(foreign)} is of another"
@@ -221,7 +221,10 @@ async def _go_on(context: Context, wanted: ReplyRequest) -> ReplyPlace | None:
     names = {spec.name for spec in await _brought_tools(context, maker.turn)}
     for call in calls.values():
         if call.id in outputs and call.tool not in names:
-            raise ApiRefusal(f"call {call.id} is not the caller's to run", code="invalid_tool_output")
+            raise ApiRefusal(
+                f"Call {call.id!r} is not a function of this request, so the server runs it.",
+                code="invalid_tool_output",
+            )
     waiting = [call for call in calls.values() if call.state is CallState.RUNNING and call.tool in names]
     for call in waiting:
         if call.id not in outputs:

@@ -40,7 +40,7 @@ async def create_conversation(context: TheContext, body: ConversationBody | None
     brought = Brought()
     await read_items(context, body.items or [], brought, "items")
     if brought.system:
-        raise ApiRefusal("a conversation has no prompt: send instructions with each response", "items")
+        raise ApiRefusal("A conversation has no prompt. Send instructions with each response.", "items")
     now = context.runtime.services.clock()
     settings: dict[str, JsonValue] = {"metadata": {**body.metadata}} if body.metadata else {}
     new = Conversation(new_id("conv"), settings=settings, user=context.user, created=now, updated=now)
@@ -111,13 +111,15 @@ async def read_item(context: TheContext, id: str, item: str) -> dict[str, Any]:
 @router.post("/{id}/items")
 async def add_items(context: TheContext, id: str) -> None:
     await context.check(id, Right.READ)
-    raise not_offered("items", "items are added with a response: send them as its input")
+    raise not_offered(
+        "items", "You cannot add items to a conversation. Send them as the input of a response."
+    )
 
 
 @router.delete("/{id}/items/{item}")
 async def delete_item(context: TheContext, id: str, item: str) -> None:
     await context.check(id, Right.READ)
-    raise not_offered("item", "what was said stays: continue from an earlier response instead")
+    raise not_offered("item", "You cannot delete items. Continue from an earlier response instead.")
 
 
 def _view(one: Conversation) -> dict[str, Any]:

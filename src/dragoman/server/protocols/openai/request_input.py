@@ -76,7 +76,7 @@ def attached_url(url: str, param: str, limit: int, name: str | None = None) -> A
 
 def attached_sound(data: str, format: str, param: str, limit: int) -> Attached:
     if format not in _SOUNDS:
-        raise ApiRefusal(f"sound comes as {' or '.join(_SOUNDS)}", param, code="invalid_value")
+        raise ApiRefusal(f"Audio must be {' or '.join(_SOUNDS)}.", param, code="invalid_value")
     return _attached(_SOUNDS[format], data, param, limit, None)
 
 
@@ -84,12 +84,12 @@ def _attached(media_type: str, text: str, param: str, limit: int, name: str | No
     try:
         data = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise ApiRefusal(f"this is no base64: {error}", param, code="invalid_base64") from error
+        raise ApiRefusal(f"The data is not valid base64: {error}", param, code="invalid_base64") from error
     if not data:
-        raise ApiRefusal("the file is empty", param, code="invalid_value")
+        raise ApiRefusal("The file is empty.", param, code="invalid_value")
     if len(data) > limit:
         raise ApiRefusal(
-            f"a file has at most {limit} bytes here", param, status=413, code="request_too_large"
+            f"The file is too large. The limit is {limit} bytes.", param, status=413, code="request_too_large"
         )
     return Attached(media_type, data, name, hashlib.sha256(data).hexdigest(), len(data))
 
@@ -385,7 +385,9 @@ def text_alone(content: AnyContent | None, param: str) -> str:
     for at, part in enumerate(content):
         text = part.refusal if part.type == "refusal" else part.text
         if part.type not in _TEXTS or text is None:
-            raise ApiRefusal("only users and tools send files", f"{param}[{at}]", code="invalid_value")
+            raise ApiRefusal(
+                "Only user and tool messages can have files.", f"{param}[{at}]", code="invalid_value"
+            )
         texts.append(text)
     return "\n".join(texts)
 

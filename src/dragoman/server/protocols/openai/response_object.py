@@ -269,7 +269,7 @@ async def find_place(context: Context, id: str, right: Right) -> ReplyPlace:
     except NotFound:
         raise NotFound("response", id) from None
     if not _asked(await context.runtime.store.message(row.message)).get("store", True):
-        raise NotFound("response", id, "it was made with store: false")
+        raise NotFound("response", id, "It was created with `store: false`.")
     place = ReplyPlace(turn, row.conversation, after)
     if after is not None and all(m.id != after for m in await messages_of_turn(context.runtime, place)):
         raise NotFound("response", id)

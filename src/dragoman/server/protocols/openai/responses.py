@@ -286,7 +286,7 @@ async def _referred(context: Context, id: str, told: set[str], param: str) -> li
                 return [AssistantEntry((message.text,))]
     except NotFound:
         pass
-    raise ApiRefusal(f"no item with the id {id} found", param, code="invalid_value")
+    raise ApiRefusal(f"Unknown item {id!r}.", param, code="invalid_value")
 
 
 async def _message_of(context: Context, rest: str) -> Message:
