@@ -76,7 +76,7 @@ class Short(Plugin):
         ({"workspace": 5}, "a workspace is the path of a folder"),
         ({"plugins": [5]}, "5 is not a plugin"),
         ({"plugins": [Misspelled()]}, "plugin misspelled: unknown hook on_turn_begin"),
-        ({"plugins": [Close()]}, r"plugin close: unknown hook befor_tool: did you mean before_tool\?"),
+        ({"plugins": [Close()]}, r"plugin close: unknown hook befor_tool. Did you mean before_tool\?"),
         ({"plugins": [Plain()]}, "Plugin 'plain': define on_turn_end with `async def`"),
         ({"plugins": [Unheard()]}, "Plugin 'unheard': define on_event with `def`"),
         ({"plugins": [Short()]}, r"plugin short: on_turn_end takes \(self, turn\)"),  # its turns never ended

@@ -228,7 +228,7 @@ async def test_an_agent_is_written_used_changed_and_removed(owner: Person) -> No
     await open_setup(owner, "agents")
     await expect(owner.by("agent-prompt")).to_have_value("You write poems.")
     await owner.by("save-agent").click()
-    await expect(owner.by("agent-problem")).to_contain_text("did you mean files.read_file")
+    await expect(owner.by("agent-problem")).to_contain_text("Did you mean files.read_file")
     await owner.by("agent-tools").fill("basics\nfiles.read_file")
     await owner.by("save-agent").click()
     mine = owner.by("agent-setup").filter(has_text="poet")

@@ -232,7 +232,7 @@ def test_a_rule_or_tool_that_is_not_there_is_told(tmp_path: Path) -> None:
 )
 def test_a_misspelled_denial_is_an_error(tmp_path: Path, text: str) -> None:
     """P1: it would hold nothing back."""
-    with pytest.raises(ConfigError, match=r"dragoman\.toml:\d+: deny: .* did you mean"):
+    with pytest.raises(ConfigError, match=r"dragoman\.toml:\d+: deny: .* Did you mean"):
         opened(tmp_path, text)
 
 
@@ -252,5 +252,5 @@ def test_results_are_reviewed_by_patterns(tmp_path: Path) -> None:
         one.name: review_of(one, services.review) for group in services.toolbox.groups for one in group.tools
     }
     assert (found["read_file"], found["glob"], found["edit_file"]) == ("always", "never", "on_error")
-    with pytest.raises(ConfigError, match=r"review: .*'fils\.\*', so it would .* did you mean 'files\.\*'"):
+    with pytest.raises(ConfigError, match=r"review: .*'fils\.\*', so it would .* Did you mean 'files\.\*'"):
         opened(tmp_path, '[review]\n"fils.*" = "always"\n')

@@ -65,12 +65,12 @@ def test_the_nearest_file_upwards_goes_before_the_persons_own(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('modle = "x"', "line 1: modle: unknown setting: did you mean mode or model?"),
+        ('modle = "x"', "line 1: modle: unknown setting. Did you mean mode or model?"),
         ("\nmodel = 5", "line 2: model: it should be a valid string"),
-        ("[server]\n\nprot = 1", "line 3: server.prot: unknown setting: did you mean port"),
+        ("[server]\n\nprot = 1", "line 3: server.prot: unknown setting. Did you mean port"),
         (
             '[agents.a]\ndescripton = "x"',
-            "line 2: agents.a.descripton: unknown setting: did you mean description",
+            "line 2: agents.a.descripton: unknown setting. Did you mean description",
         ),
         ("[limits]\nmax_rounds = -1", "line 2: limits.max_rounds: it should be greater than or equal to 0"),
         ('[mcp.a]\ncommand = "x"\nurl = "http://x"', "line 1: mcp.a: a server has either a command or a url"),
@@ -147,7 +147,7 @@ def test_a_key_is_found_on_its_line(text: str, path: list[str | int], line: int 
 
 
 def test_a_misspelled_variable_is_told(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="did you mean DRAGOMAN_MODE or DRAGOMAN_MODEL"):
+    with pytest.raises(ConfigError, match="Did you mean DRAGOMAN_MODE or DRAGOMAN_MODEL"):
         load(write(tmp_path, ""), environment={"DRAGOMAN_MODLE": "x"})
 
 

@@ -118,7 +118,7 @@ async def test_the_store_is_out_of_bounds_wherever_it_lies(project: Path) -> Non
     [
         ("[workspaces.x]\nprompt = 'y'\n", "workspaces.x.folder"),
         ("[workspaces.x]\nfolder = 'nowhere'\n", "is not a folder"),
-        ("[workspaces.x]\nfolder = '.'\npromt = 'y'\n", "did you mean prompt"),
+        ("[workspaces.x]\nfolder = '.'\npromt = 'y'\n", "Did you mean prompt"),
         ("[workspaces.'x y']\nfolder = '.'\n", "a name is"),
     ],
 )

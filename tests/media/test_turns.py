@@ -320,7 +320,7 @@ async def test_no_tools_and_no_prompt_go_to_a_model_that_does_not_talk(tmp_path:
         ("gpt-image-1", {"n": 11}, "less than or equal to 10"),
         ("gpt-image-1", {"temperature": 1}, "has no option 'temperature'"),
         ("tts-1", {"speed": 9}, "the option speed"),
-        ("tts-1", {"voices": "x"}, "did you mean voice"),
+        ("tts-1", {"voices": "x"}, "Did you mean voice"),
         ("whisper-large-v3", {"language": "English"}, "the option language"),
     ],
 )

@@ -125,9 +125,9 @@ def test_a_model_may_have_slashes_in_its_name(catalog: Catalog) -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("opnai/gpt-4o", r"Unknown provider 'opnai': did you mean openai"),
+        ("opnai/gpt-4o", r"Unknown provider 'opnai'. Did you mean openai"),
         ("nobody/x", r"Run `dragoman models` to list.* \[providers\.nobody\], or pass a base URL"),
-        ("gpt-4o", r"Unknown model 'gpt-4o': did you mean openai/gpt-4o or azure/gpt-4o\?"),
+        ("gpt-4o", r"Unknown model 'gpt-4o'. Did you mean openai/gpt-4o or azure/gpt-4o\?"),
         ("never-received-of-it", r"write it as PROVIDER/MODEL"),
         ("openai/", r"Unknown model 'openai/'"),
     ],

@@ -55,7 +55,7 @@ async def test_an_agent_is_written_changed_and_removed(folder: Folder) -> None:
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("a.b", {}, "letters, digits"),
     ("x" * 41, {}, "letters, digits"),
-    ("reader", {"tools": ["files.reed_file"]}, "did you mean files.read_file"),
+    ("reader", {"tools": ["files.reed_file"]}, "Did you mean files.read_file"),
     ("reader", {"model": "nobody/x"}, "nobody"),
     ("reader", {"allow": [":x"]}, "is not a rule"),
     ("reader", {"tools": "files"}, "tools"),

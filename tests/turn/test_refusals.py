@@ -63,7 +63,7 @@ async def test_a_message_of_another_conversation_is_not_found(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("hook", "said"),
     [
-        ("befor_tool", "did you mean before_tool"),
+        ("befor_tool", "Did you mean before_tool"),
         ("on_nothing", "on_nothing"),
         ("after_all", "after_all"),
     ],

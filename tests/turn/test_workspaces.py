@@ -78,7 +78,7 @@ async def test_a_workspace_that_is_not_there_is_refused_before_anything_is_store
     tmp_path: Path, folders: dict[str, Path]
 ) -> None:
     async with opened(tmp_path, [says("never")]) as runtime:
-        with pytest.raises(NotFound, match="did you mean site"):
+        with pytest.raises(NotFound, match="Did you mean site"):
             await runtime.send("hi", workspace="sites")
         with pytest.raises(NotFound, match="Unknown workspace"):
             await runtime.conversation(workspace="../main")

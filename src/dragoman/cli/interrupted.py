@@ -55,9 +55,9 @@ async def close_interrupted(runtime: Runtime, busy: TurnBusy) -> str:
         raise busy
     if row.state == State.WAITING:
         raise BadRequest(
-            f"turn {row.id} waits for an answer: `dragoman questions` shows what it asks, "
+            f"Turn {row.id} waits for an answer. `dragoman questions` shows what it asks, "
             f"`dragoman resume {row.conversation}` resumes it, and "
-            f"`dragoman cancel {row.conversation}` ends it"
+            f"`dragoman cancel {row.conversation}` ends it."
         ) from busy
     await cancel_turn(runtime, row.id, "it was interrupted, and something else was said")
     return row.id

@@ -73,7 +73,7 @@ async def find_turn(store: Store, name: str = LAST, *, ended: bool = False) -> T
         for row in reversed(await store.turns(conversation.id)):
             if not (ended and row.live):
                 return row
-    where = "nothing was said yet" if name == LAST else "nothing was said in that conversation here"
+    where = "The store has no turns yet." if name == LAST else "That conversation has no turns here."
     raise NotFound("turn", name, where)
 
 

@@ -311,7 +311,7 @@ def _check_group(settings: Settings, name: str) -> None:
     known = [*BUILTIN, *installed("tools")]
     if name not in known:
         origin = settings.origins.get("tools", "settings")
-        raise ConfigError(f"{origin}: unknown group {name!r}: there are {', '.join(known)}")
+        raise ConfigError(f"{origin}: unknown group {name!r}. Choose one of {', '.join(known)}.")
 
 
 def _load_own_tools(folders: Iterable[Path], warnings: list[str]) -> list[Tool | Group]:

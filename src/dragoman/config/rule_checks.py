@@ -40,7 +40,7 @@ def _refuse_if_near(said: str, pattern: str, known: Iterable[str]) -> None:
     bare = pattern.rstrip(".*")
     if near := get_close_matches(bare, words, n=1, cutoff=0.7):
         meant = near[0] + pattern[len(bare) :]
-        raise ConfigError(f"{said} {pattern!r}, so it would hold nothing back: did you mean {meant!r}?")
+        raise ConfigError(f"{said} {pattern!r}, so it would hold nothing back. Did you mean {meant!r}?")
 
 
 def near_permissions(runtime: Runtime, rule: Rule) -> str | None:
@@ -50,7 +50,7 @@ def near_permissions(runtime: Runtime, rule: Rule) -> str | None:
     if is_known_later(rule.permission) or _is_about(rule, known):
         return None
     near = get_close_matches(rule.permission, known, n=3, cutoff=0.5)
-    return f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(known))}"
+    return f"Did you mean {' or '.join(near)}?" if near else f"Choose one of {', '.join(sorted(known))}."
 
 
 def _rules(runtime: Runtime) -> list[Rule]:

@@ -298,8 +298,12 @@ def _is_branch(step: int | str) -> bool:
 def _describe(fault: Any, loc: Sequence[int | str]) -> str:
     if fault["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         near = get_close_matches(str(loc[-1]), _names_beside(loc), n=2, cutoff=0.6)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(_names_beside(loc))}"
-        return f"unknown setting: {hint}"
+        hint = (
+            f"Did you mean {' or '.join(near)}?"
+            if near
+            else f"Choose one of {', '.join(_names_beside(loc))}."
+        )
+        return f"unknown setting. {hint}"
     if fault["type"] == "string_too_short":
         return "it is empty"
     return str(fault["msg"]).removeprefix("Value error, ").replace("Input should be", "it should be")
@@ -365,7 +369,7 @@ def _misspelled(variable: str, key: str, settings: Iterable[str]) -> list[str]:
     """Other programs may have variables that begin like ours; one that is nearly ours is a slip."""
     near = get_close_matches(key, settings, n=2, cutoff=0.8)
     meant = " or ".join(f"DRAGOMAN_{name.upper()}" for name in near)
-    return [f"{variable}: unknown setting: did you mean {meant}?"] if near else []
+    return [f"{variable}: unknown setting. Did you mean {meant}?"] if near else []
 
 
 def _value(text: str) -> object:

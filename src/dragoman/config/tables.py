@@ -46,9 +46,7 @@ def parse_duration(text: str) -> float:
     found = re.fullmatch(r"\s*(\d{1,6})\s*([a-z]+)\s*", text, re.IGNORECASE)
     unit = _WORDS.get(found[2].lower()) if found else None
     if found is None or unit is None or not int(found[1]):
-        raise ValueError(
-            "a length of time is a number and hours, days, weeks or years, such as '90 days' or 90d"
-        )
+        raise ValueError("write a number and hours, days, weeks or years, such as '90 days' or 90d")
     return float(int(found[1]) * _SECONDS[unit])
 
 
@@ -91,9 +89,9 @@ _OURS = (
 
 def _below(text: str) -> str:
     if parse_path(text) != text:
-        raise ValueError("write a path as /chat: a slash at the start, none at the end, plain characters")
+        raise ValueError("write a path such as /chat, with a slash at the start and none at the end")
     if (first := f"/{text.split('/')[1]}") in _OURS:
-        raise ValueError(f"{first} is a path of the server itself: take another")
+        raise ValueError(f"the server itself uses the path {first}; choose another")
     return text
 
 
@@ -195,9 +193,9 @@ class RetentionTable(TypedDict, total=False):
 def _issuer(text: str) -> str:
     parts = web_address(text)
     if parts is None or parts.query or parts.fragment or parts.username is not None:
-        raise ValueError("an issuer is an address without a query, as the provider writes it in its tokens")
+        raise ValueError("write an address without a query, as the provider writes it in its tokens")
     if parts.scheme != "https" and not is_loopback(parts.hostname):
-        raise ValueError("an issuer is an https:// address: over http, anybody on the way could sign in")
+        raise ValueError("write an https:// address; over http, an attacker on the network could sign in")
     return text
 
 

@@ -88,9 +88,9 @@ class Gemma(Dialect):
                 key = text.strip().strip('"')
             yield from cursor.space()
             if not (yield from cursor.accept(":")):
-                raise NotAValue(f"no value stands behind {key[:40]!r}")
+                raise NotAValue(f"no value follows {key[:40]!r}")
             if key in members:
-                raise NotAValue(f"its argument {key} is there twice")
+                raise NotAValue(f"its argument {key} occurs twice")
             members[key] = yield from self._value(cursor, key, tool, depth)
             yield from self._comma(cursor, "}")
         return members
@@ -118,7 +118,7 @@ class Gemma(Dialect):
             return (yield from self._items(cursor, depth + 1))
         text, _ = yield from cursor.until(",", "}", "]", "\n", self._tokens.close, self._tokens.open)
         if not text.strip() or '"' in text:
-            raise NotAValue(f"a string has to stand between two {self._tokens.quote}")
+            raise NotAValue(f"a string must be between two {self._tokens.quote}")
         return value_of(text.strip(), key, tool)
 
     def _quoted(self, cursor: Cursor) -> Steps[JsonValue]:
@@ -127,13 +127,13 @@ class Gemma(Dialect):
         while text == "'" or (len(text) - len(text[:-1].rstrip("\\"))) % 2 == 0:
             piece, mark = yield from cursor.until("'", self._tokens.close, self._tokens.open)
             if mark != "'":
-                raise NotAValue(f"a string has to stand between two {self._tokens.quote}")
+                raise NotAValue(f"a string must be between two {self._tokens.quote}")
             cursor.at += 1
             text += f"{piece}'"
         try:
             return literal_in(text)
         except ValueError:
-            raise NotAValue(f"a string has to stand between two {self._tokens.quote}") from None
+            raise NotAValue(f"a string must be between two {self._tokens.quote}") from None
 
     def _string(self, cursor: Cursor) -> Steps[str]:
         quote = self._tokens.quote

@@ -368,10 +368,10 @@ class MinimaxM3(Dialect):
                 raise BrokenTags(f"it is not closed with {_M3_TOKEN}</{tag}>")
             key, mark = yield from cursor.until(">", "\n", _M3_TOKEN)
             if mark != ">" or not key or key[0] == "/":
-                raise BrokenTags(f"<{key[:40]} is not a tag that belongs there")
+                raise BrokenTags(f"the tag <{key[:40]} does not belong there")
             cursor.at += 1
             if key in members and depth == 0:
-                raise BrokenTags(f"its argument {key} is there twice")
+                raise BrokenTags(f"its argument {key} occurs twice")
             value = yield from self._value(cursor, key, schema_in(schema, key, tool), tool, depth)
             earlier = members.get(key)
             if key not in members:

@@ -284,7 +284,7 @@ def _repaired(found: re.Match[str]) -> str:
 def keywords(call: ast.Call) -> Arguments:
     """The arguments of a call. Raises NotALiteral where one has no name, or is no plain value."""
     if call.args:
-        raise NotALiteral("its arguments have to be named")
+        raise NotALiteral("its arguments must be named")
     arguments: Arguments = {}
     for keyword in call.keywords:
         try:
@@ -293,9 +293,9 @@ def keywords(call: ast.Call) -> Arguments:
             raise NotALiteral("its arguments are nested too deep") from None
         named = {keyword.arg: value} if keyword.arg is not None else value
         if not isinstance(named, dict):  # **{"from": 1} is fine: a name that Python keeps for itself
-            raise NotALiteral("its arguments have to be named")
+            raise NotALiteral("its arguments must be named")
         if twice := arguments.keys() & named.keys():
-            raise NotALiteral(f"its argument {min(twice)} is there twice")
+            raise NotALiteral(f"its argument {min(twice)} occurs twice")
         arguments |= named
     return arguments
 
@@ -337,13 +337,13 @@ def _literal(node: ast.expr) -> JsonValue:
         case ast.Dict(keys=keys, values=values):
             return {_key(key): _literal(value) for key, value in zip(keys, values, strict=True)}
         case _:
-            raise NotALiteral("one of its arguments is no plain value")
+            raise NotALiteral("one of its arguments is not a plain value")
 
 
 def _key(node: ast.expr | None) -> str:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
-    raise NotALiteral("the keys of a dict have to be strings")
+    raise NotALiteral("the keys of a dict must be strings")
 
 
 def _is_unicode(text: str) -> bool:

@@ -101,9 +101,9 @@ class Case:
 
     def __post_init__(self) -> None:
         if not self.id or not re.fullmatch(r"[\w.:/@ -]+", self.id):
-            raise ValueError("an id has letters, digits and `_ . : / @ -`")
+            raise ValueError("an ID can have letters, digits and `_ . : / @ -`")
         if not self.messages or self.messages[-1].role != "user":
-            raise ValueError("the last message of a case is the user's")
+            raise ValueError("the last message of a case must be from the user")
 
 
 @cache

@@ -186,7 +186,7 @@ class TeamLimit(DailyLimit):
             try:
                 DailyLimit(store, max_tokens=team.max_daily_tokens, max_cost=team.max_daily_cost, clock=clock)
             except ConfigError as error:
-                raise ConfigError(f"team {name}: {error}") from None
+                raise ConfigError(f"Team {name!r}: {error}") from None
         self._teams = {
             name: team
             for name, team in teams.items()

@@ -41,7 +41,7 @@ VARIANT = r"[A-Za-z0-9][A-Za-z0-9_.-]*"  # the name of one, behind the # in a mo
 def _dialect_or(*words: str) -> AfterValidator:
     def check(name: str) -> str:
         if name not in (*words, *DIALECTS):
-            raise ValueError(f"it is {' or '.join(map(repr, words))} or a dialect: {', '.join(DIALECTS)}")
+            raise ValueError(f"choose {' or '.join(map(repr, words))}, or a dialect: {', '.join(DIALECTS)}")
         return name
 
     return AfterValidator(check)
@@ -49,13 +49,13 @@ def _dialect_or(*words: str) -> AfterValidator:
 
 def _variable(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or name.startswith("sk_"):
-        raise ValueError("the name of an environment variable belongs here, never a key itself")
+        raise ValueError("write the name of an environment variable, never the key itself")
     return name
 
 
 def _variant(name: str) -> str:
     if not re.fullmatch(VARIANT, name):
-        raise ValueError("the name of a variant has A-Z, a-z, digits, `-`, `_` and `.`")
+        raise ValueError("the name of a variant can have A-Z, a-z, digits, `-`, `_` and `.`")
     return name
 
 

@@ -197,10 +197,10 @@ class OidcProvider:
         address = self._endpoint(metadata, "userinfo_endpoint")
         status, body = await self._http.ask(address, headers=headers, largest=_LARGEST)
         if status != 200:
-            raise SignInRefused(f"the provider does not say who signed in: status {status}")
+            raise SignInRefused(f"the provider does not name the user: status {status}")
         more = _object(body, "what the provider says of the user")
         if not _same(_text(more.get("sub")), claims["sub"]):
-            raise SignInRefused("what the provider says of the user is about another one")
+            raise SignInRefused("the provider describes another user")
         return {**more, **claims}
 
     def _account(self, claims: Mapping[str, Any], described: Mapping[str, Any]) -> Account:
@@ -286,7 +286,7 @@ class OidcProvider:
         except (jwt.PyJWTError, ValueError, TypeError) as error:
             raise SignInRefused(f"the token is not valid: {error}") from None
         if claims.get("sub") == "" or self._clock() - int(claims["iat"]) > _RECENT:
-            raise SignInRefused("the token is of nobody, or too old")
+            raise SignInRefused("the token names no user, or it is too old")
         several = isinstance(claims["aud"], list) and len(claims["aud"]) > 1
         if (several or "azp" in claims) and claims.get("azp") != self.settings.client_id:
             raise SignInRefused("the token was given to another client")
@@ -341,7 +341,7 @@ class _Document:
             if known and (now - self._read_at < older or self._read_at >= asked):
                 return self._found
             if now - self._failed_at < _FAILED:
-                raise SignInRefused("the provider could not be asked a moment ago")
+                raise SignInRefused("the provider did not answer a moment ago")
             try:
                 status, body = await self._http.ask(address, largest=_LARGEST)
                 if status != 200:

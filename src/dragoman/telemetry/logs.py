@@ -52,7 +52,7 @@ def _read_levels(levels: Sequence[str]) -> tuple[str | None, dict[str, str]]:
         if not given:
             whole = level.lower()
         elif room not in ROOMS:
-            raise ConfigError(f"--log-level {text}: a room is one of {', '.join(ROOMS)}")
+            raise ConfigError(f"Invalid --log-level {text!r}. Packages: {', '.join(ROOMS)}.")
         else:
             rooms[room] = level.lower()
     return whole, rooms

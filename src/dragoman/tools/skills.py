@@ -190,7 +190,7 @@ def parse_skill(data: bytes, named: str, folder: Path = Path()) -> Skill:
     front, body = _split_front_matter(text)
     name = front.get("name", named)
     if not isinstance(name, str) or not name.strip():
-        raise ValueError("its name is not a text")
+        raise ValueError("its name is not a string")
     description = front.get("description")
     if not isinstance(description, str) or not description.strip():
         raise ValueError(sentence("skill.no_description"))
@@ -219,7 +219,9 @@ def cut_skill(text: str) -> tuple[str, str, str, str]:
     """The line of dashes, the front matter, the second line of dashes, and the rest; together, the text."""
     first, _, rest = text.partition("\n")
     if first.strip() != "---":
-        raise ValueError("it begins with no front matter: a line of ---, name and description, a line of ---")
+        raise ValueError(
+            "it needs front matter at the start: a line of ---, name and description, a line of ---"
+        )
     head, found, after = rest.partition("\n---")
     if not found:
         raise ValueError("its front matter has no end: a second line of ---")
@@ -287,7 +289,9 @@ def _read(file: Path, accepts: Callable[[Path, bytes], bool] | None = None) -> b
     if len(data) > BIGGEST:
         raise ValueError(sentence("skill.too_big", kilobytes=BIGGEST // 1000))
     if accepts is not None and not accepts(file, data):
-        raise ValueError("it is new or changed since its folder was trusted: see it with `dragoman trust`")
+        raise ValueError(
+            "it is new, or changed after you trusted its folder; review it with `dragoman trust`"
+        )
     return data
 
 

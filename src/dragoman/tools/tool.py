@@ -298,8 +298,8 @@ def _from_model(model: type, local: Mapping[str, Any], **options: Any) -> Tool:
     name = options.pop("name", None) or _snake(model.__name__)
     if not issubclass(model, BaseModel) or not callable(method := getattr(model, "run", None)):
         raise ConfigError(
-            f"tool {name}: a class becomes a tool as a pydantic model with a run method, "
-            "or by making an object of it that can be called"
+            f"Tool {name!r}: a class must be a pydantic model with a run method, "
+            "or its objects must be callable."
         )
     docstring = inspect.cleandoc(model.__doc__ or "")  # its own: `getdoc` would find pydantic's
     description = options.pop("description", None) or summary(docstring)
@@ -308,8 +308,8 @@ def _from_model(model: type, local: Mapping[str, Any], **options: Any) -> Tool:
     for parameter in signature:
         if parameter.name not in context and parameter.default is parameter.empty:
             raise ConfigError(
-                f"tool {name}: its run method takes a ToolContext at most, not {parameter.name!r}; "
-                "parameters are the fields of the model"
+                f"Tool {name!r}: its run method can take only a ToolContext, not {parameter.name!r}. "
+                "The parameters are the fields of the model."
             )
 
     def run(arguments: BaseModel, within: ToolContext) -> Returned:

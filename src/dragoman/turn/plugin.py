@@ -357,7 +357,7 @@ def _misspelled(name: str) -> str | None:
     hooks = [hook for hook, method in vars(Plugin).items() if inspect.isfunction(method)]
     near = get_close_matches(name, hooks, 1, 0.85) if not name.startswith("_") else ()
     if near:
-        return f": did you mean {near[0]}?"
+        return f". Did you mean {near[0]}?"
     return "" if name.startswith(("on_", "before_", "after_")) else None
 
 

@@ -215,9 +215,9 @@ def _nearest(name: str, taken: Collection[str]) -> str:
     meant = _MEANT.get(key)
     near = [meant] if meant in taken else [by_key[one] for one in get_close_matches(key, by_key, n=1)]
     if near:
-        return f"did you mean {near[0]}?"
+        return f"Did you mean {near[0]}?"
     listed = ", ".join(sorted(taken))
-    return f"it takes {listed}; what else its provider takes is listed as `extra` in dragoman.toml"
+    return f"It takes {listed}. List what else its provider takes as `extra` in dragoman.toml."
 
 
 # ── the body ──────────────────────────────────────────────────────────────────────────────────────

@@ -44,7 +44,7 @@ def locked(path: Path, patience: float) -> Iterator[None]:
                 if time.monotonic() > end:
                     raise StoreUnavailable(
                         "The record of the workspace is in use",
-                        "another program has been looking through the same folder for too long",
+                        "another process has scanned the same folder for too long",
                         retryable=True,
                     ) from None
                 time.sleep(_GLANCE)

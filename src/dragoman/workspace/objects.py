@@ -61,7 +61,8 @@ class SnapshotFile:
         (version,) = self.db.execute("PRAGMA user_version").fetchone()
         if version > VERSION:
             raise StoreUnavailable(
-                "the record of the workspace was written by a newer version", f"update, or move {self.path}"
+                "the record of the workspace was written by a newer version",
+                f"Update Dragoman, or move {self.path}",
             )
         if version == 0:
             schema = files("dragoman.workspace").joinpath("schema.sql").read_text()

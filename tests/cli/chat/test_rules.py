@@ -48,7 +48,7 @@ def test_rules_are_given_by_commands(stage: Path) -> None:
     """P11: a word that no tool has is told, with the nearest."""
     somebody = Person("chat", folder=stage)
     somebody.says("/allow memos.writ")
-    somebody.sees("did you mean memos.write")
+    somebody.sees("Did you mean memos.write")
     somebody.says("/allow memos.write:work/*")
     somebody.sees("allow memos.write for 'work/*', in conv_")
     somebody.says("plan")
@@ -76,7 +76,7 @@ def test_rules_of_the_command_line_hold_in_a_chat(stage: Path) -> None:
     somebody.sees("the turn was cancelled")
     assert somebody.leaves() == 0
     misspelled = Person("chat", "--deny", "memos.writ", folder=stage)
-    misspelled.sees("did you mean 'memos.write'?")
+    misspelled.sees("Did you mean 'memos.write'?")
     assert misspelled.ended() == 2
 
 

@@ -89,7 +89,7 @@ def test_one_can_go_back_copy_and_change_conversations(stage: Path) -> None:
     somebody.says("/context")
     somebody.sees("No messages yet.")
     somebody.says("/oepn x")
-    somebody.sees("did you mean /open?")
+    somebody.sees("Did you mean /open?")
     assert somebody.leaves() == 0
 
 
@@ -253,7 +253,7 @@ def test_a_conversation_works_in_another_folder_or_in_a_copy(stage: Path) -> Non
     somebody.says("/workspace")
     somebody.sees("others: other")
     somebody.says("/workspace othr")
-    somebody.sees("did you mean other?")
+    somebody.sees("Did you mean other?")
     somebody.says("/workspace other")
     somebody.sees("tools work in ")
     somebody.says("hello")

@@ -39,7 +39,7 @@ def test_secrets_of_servers_are_not_shown(tmp_path: Path, cli: Cli) -> None:
 def test_settings_are_checked(stage: Path, cli: Cli) -> None:
     assert cli("config", "check").out.startswith("fine: ")
     for wrong, complaint in {
-        "modle = 'x'\n": "modle: unknown setting: did you mean mode or model?",
+        "modle = 'x'\n": "modle: unknown setting. Did you mean mode or model?",
         "model = 'nowhere/x'\n": "Unknown provider 'nowhere'",
         "tools = ['hammer']\n": "unknown group 'hammer'",
         "model = \n": "is not valid TOML",
@@ -84,12 +84,12 @@ def test_everything_that_is_wrong_with_the_settings_is_told_at_once(
         "wrong.toml:3: allow: ':x' is not a rule",
         "none.json: No such file",
         "wrong.toml, line 6: limits.max_rounds: it should be greater than or equal to 0",
-        "wrong.toml, line 9: server.prot: unknown setting: did you mean port",
+        "wrong.toml, line 9: server.prot: unknown setting. Did you mean port",
         "wrong.toml:10: agents.clerk: Unknown provider 'nowhere'",
         "wrong.toml:10: deny: ':y' is not a rule",
         "wrong.toml, line 14: agents.cook.mode: it should be 'auto'",
         "DRAGOMAN_SERVER_PORT: server.port: it should be a valid integer",
-        "DRAGOMAN_STROE: unknown setting: did you mean DRAGOMAN_STORE?",
+        "DRAGOMAN_STROE: unknown setting. Did you mean DRAGOMAN_STORE?",
         "nowhere is not a folder",
     }
     for words in expected:

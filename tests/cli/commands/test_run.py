@@ -419,10 +419,10 @@ async def test_t8_what_came_before_a_connection_died_is_in_the_result(folder: Pa
 
 
 WRONG: dict[str, tuple[tuple[str, ...], str]] = {
-    "no such provider": (("--model", "opnai/gpt-4o", "Hi"), "did you mean openai"),
+    "no such provider": (("--model", "opnai/gpt-4o", "Hi"), "Did you mean openai"),
     "no such provider, with a key": (
         ("--model", "opnai/gpt-4o", "--api-key", "x", "Hi"),
-        "did you mean openai",
+        "Did you mean openai",
     ),
     "no key": (("--model", "groq/x", "Hi"), "Set GROQ_API_KEY"),
     "no such dialect": (("--model", "ollama/x", "--dialect", "sign", "Hi"), "unknown dialect 'sign'"),

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
     [
         (("run", "--agent", "zz", "hi"), "unknown agent 'zz'"),
         (("run", "--model", "", "hi"), "--model: it is empty"),
-        (("run", "--deny", "notes.writ", "hi"), "did you mean 'notes.write'?"),
+        (("run", "--deny", "notes.writ", "hi"), "Did you mean 'notes.write'?"),
         (("list", "--store", "typo.db"), "database not found"),
     ],
 )

@@ -34,7 +34,7 @@ async def test_the_zone_decides_the_hour_and_is_named() -> None:
 @pytest.mark.parametrize(
     ("zone", "says"),
     [
-        ("Europe/Viena", "did you mean Europe/Vienna"),
+        ("Europe/Viena", "Did you mean Europe/Vienna"),
         ("Mars/Olympus", "unknown time zone 'Mars/Olympus'"),
         ("America", "unknown time zone 'America'"),
         ("../../etc/passwd", "unknown time zone"),

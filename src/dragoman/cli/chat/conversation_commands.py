@@ -193,7 +193,7 @@ async def _give(session: Session, argument: str, action: Action) -> None:
         )
     rule = parse_rule(text, action, f"/{action}")
     if (near := near_permissions(session.runtime, rule)) is not None:
-        raise BadRequest(f"No tool has the permission {rule.permission!r}: {near}")
+        raise BadRequest(f"No tool has the permission {rule.permission!r}. {near}")
     services, workspace = session.runtime.services, await session.workspace()
     now = services.clock()
     grant = Grant(

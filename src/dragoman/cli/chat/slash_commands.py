@@ -141,6 +141,6 @@ async def run_command(session: Session, line: str) -> TurnHandle | None:
         return await session.send(session.templates[word].fill(rest.strip()))
     if word not in COMMANDS:
         near = get_close_matches(word, [*COMMANDS, *session.templates], n=1)
-        hint = f"did you mean /{near[0]}?" if near else "/help lists what there is"
-        raise BadRequest(f"Unknown command /{word}: {hint}")
+        hint = f"Did you mean /{near[0]}?" if near else "Type /help to list commands."
+        raise BadRequest(f"Unknown command /{word}. {hint}")
     return await COMMANDS[word].run(session, rest.strip())

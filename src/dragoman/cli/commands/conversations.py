@@ -262,7 +262,7 @@ async def _delete_old(flags: DeleteFlags, older_than: str) -> None:
     try:
         before = time.time() - parse_duration(older_than)
     except ValueError as error:
-        raise ConfigError(f"--older-than: {error}") from None
+        raise ConfigError(f"Invalid --older-than: {error}") from None
     async with open_store(settings) as runtime:
         found = [conversation async for conversation in runtime.store.untouched(before)]
     if not found:

@@ -70,7 +70,7 @@ def load_servers(flags: ReadFlags) -> dict[str, tuple[McpServer, str]]:
 
 def _list_names(servers: Iterable[str]) -> str:
     names = ", ".join(servers)
-    return f"there are {names}" if names else "there are none"
+    return f"Choose one of {names}." if names else "No servers are set up."
 
 
 def table_of(flags: AddServerFlags) -> dict[str, Any]:
@@ -98,8 +98,9 @@ def add_server(flags: AddServerFlags) -> None:
         for key, value in table.get(kind, {}).items():
             if looks_secret(key, value):
                 raise ConfigError(
-                    f"{key} looks like a secret, which does not belong into a file: write ${{NAME}} for it, "
-                    "and set NAME in the environment, or store it with `keyring set dragoman NAME`"
+                    f"{key} looks like a secret, and a file is no place for secrets. "
+                    f"Write ${{NAME}} instead, "
+                    "and set NAME in the environment, or store it with `keyring set dragoman NAME`."
                 )
     before = read_text(file)
     if name in parse_text(before, file).get("mcp", {}):
@@ -225,7 +226,7 @@ async def test_server(flags: TestServerFlags) -> int:
     """Connect, and print what it offers, or why it is not there: then the status is 1."""
     name, servers = flags.name, load_servers(flags)
     if name not in servers:
-        raise ConfigError(f"Unknown server {name!r}: {_list_names(servers)}")
+        raise ConfigError(f"Unknown server {name!r}. {_list_names(servers)}")
     report = await _probe(name, replace(servers[name][0], enabled=True))
     if flags.json:
         print_json(report, indent=2)

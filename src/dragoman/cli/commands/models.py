@@ -230,7 +230,7 @@ async def _check_models(flags: ModelsFlags) -> None:
     base_url, api_key = flags.base_url, flags.api_key
     if base_url is not None:
         if web_address(base_url, references=True) is None:
-            raise ConfigError(f"--base-url {base_url!r}: {WANTED}")
+            raise ConfigError(f"Invalid --base-url {base_url!r}: {WANTED}")
         who = names[0] if names else "server"
         provider = Provider(who, who, base_url, local=True)
         catalog, names = catalog.with_provider(provider), [who]

@@ -56,7 +56,7 @@ def read_output_type(flags: RunFlags) -> SchemaOutput | None:
     except OSError as error:
         raise ConfigError(f"Cannot read --output-type {flags.output_type!r}: {error.strerror}") from error
     except BadRequest as error:
-        raise ConfigError(f"--output-type: {flags.output_type}: {error}") from error
+        raise ConfigError(f"Invalid --output-type {flags.output_type!r}: {error}") from error
     except ValueError as error:
         raise ConfigError(f"--output-type {flags.output_type!r} is not valid JSON: {error}") from error
 
@@ -156,7 +156,7 @@ def _provider_at(flags: RunFlags, name: str, catalog: Catalog) -> Provider:
             )
         provider = replace(provider, base_url=flags.base_url, base_url_from=(), routes={}, local=True)
         if web_address(flags.base_url, references=True) is None:
-            raise ConfigError(f"--base-url {flags.base_url!r}: {WANTED}")
+            raise ConfigError(f"Invalid --base-url {flags.base_url!r}: {WANTED}")
     return replace(provider, wire=wire(flags.wire).name if flags.wire else provider.wire)
 
 

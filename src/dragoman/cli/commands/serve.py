@@ -149,8 +149,9 @@ def _listen(settings: Settings, password: str | None) -> socket.socket:
     host, port = table.get("host", HOST), table.get("port")
     if password is None and not is_loopback(host):
         raise ConfigError(
-            f"{host} can be reached from outside: set a password first. Put it into an environment variable, "
-            'and name that one in dragoman.toml: [server] password_from = "MY_VARIABLE"'
+            f"{host} is reachable from other machines, so set a password first. Put "
+            "it into an environment variable, "
+            'and name that variable in dragoman.toml: [server] password_from = "MY_VARIABLE".'
         )
     return listen_on(host, port, PORT)
 

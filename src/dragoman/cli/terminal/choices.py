@@ -173,8 +173,8 @@ def _kept(question: Question, line: str) -> Answer | None:
     options = rule_options(question)
     number = int(found[3] or 1)
     if not 1 <= number <= len(options):
-        many = f"there are rules 1 to {len(options)}" if len(options) > 1 else "there is one rule"
-        raise NotAChoice(f"Unknown rule {number}: {many}")
+        many = f"Choose 1 to {len(options)}." if len(options) > 1 else "The request offers one rule."
+        raise NotAChoice(f"Unknown rule {number}. {many}")
     scope, rules = _SCOPES.get(found[2], "conversation"), options[number - 1]
     if found[1]:
         return reject(scope=scope, rules=rules)

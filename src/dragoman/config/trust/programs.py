@@ -330,5 +330,5 @@ def _walk(folder: Path, within: Path, made: list[Path] | None = None) -> Iterato
         folders[:] = kept
         count += len(names) + len(folders)
         if count > _MOST:
-            raise OverflowError(f"{folder} has more than {_MOST:,} files")
+            raise OverflowError(f"'{folder}' has more than {_MOST:,} files")
         yield from (Path(above, name) for name in sorted(names))

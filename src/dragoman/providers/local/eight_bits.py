@@ -69,7 +69,7 @@ class _Tensor:
         for size in self.shape:
             count *= size
         if self.kind not in _BYTES or self.shape[0] % BLOCK:
-            raise ValueError(f"a tensor of type {self.kind} is not read here")
+            raise ValueError(f"Dragoman cannot read a tensor of type {self.kind}")
         return count // BLOCK
 
     def info(self, kind: int, offset: int) -> bytes:

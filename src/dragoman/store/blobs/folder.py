@@ -167,7 +167,7 @@ class FolderBlobs:
                 await asyncio.to_thread(writer.keep_as, self.path(writer.key))
                 return writer.key, writer.size
         except OSError as error:
-            raise _unavailable("an attachment cannot be stored", error) from error
+            raise _unavailable("Cannot store an attachment", error) from error
 
     async def size(self, key: str) -> int:
         with _reading(key):
@@ -218,7 +218,7 @@ class FolderBlobs:
         try:
             self._make_ours()
         except OSError as error:
-            raise _unavailable("an attachment cannot be stored", error) from error
+            raise _unavailable("Cannot store an attachment", error) from error
         try:
             if target.read_bytes() == data:  # else it was altered: this is the copy it is restored from
                 os.utime(target)  # somebody wants it now: it is not to be swept away meanwhile
@@ -228,7 +228,7 @@ class FolderBlobs:
         try:
             self._write(target, data)
         except OSError as error:
-            raise _unavailable("an attachment cannot be stored", error) from error
+            raise _unavailable("Cannot store an attachment", error) from error
         return key
 
     def _begin(self) -> BlobFileWriter:
@@ -276,7 +276,7 @@ class FolderBlobs:
         except FileNotFoundError:
             return False
         except OSError as error:
-            raise _unavailable(f"{self} cannot be used for attachments", error) from None
+            raise _unavailable(f"Cannot use {self} for attachments", error) from None
         if owner != self._store_id:
             raise StoreUnavailable(
                 f"{self} has the attachments of another store",
@@ -300,7 +300,7 @@ class FolderBlobs:
             self._write(file, b"check")
             file.unlink()
         except OSError as error:
-            raise _unavailable(f"attachments cannot be stored in {self}", error) from None
+            raise _unavailable(f"Cannot store attachments in {self}", error) from None
 
     def _keys(self, since: float) -> list[str]:
         found = []
@@ -328,7 +328,7 @@ def _reading(key: str) -> Iterator[None]:
     except FileNotFoundError:
         raise NotFound("blob", key, _GONE) from None
     except OSError as error:
-        raise _unavailable(f"blob {key} cannot be read", error) from error
+        raise _unavailable(f"Cannot read blob {key}", error) from error
 
 
 def _unavailable(what: str, error: OSError) -> StoreUnavailable:

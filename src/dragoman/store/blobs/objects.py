@@ -145,7 +145,7 @@ class ObjectBlobs:
         now = int(self._clock())
         name = f"{key[:2]}/{key[2:]}/{now - now % _PERIOD}"
         await self._do(
-            "an attachment cannot be stored", lambda store: store.put_async(name, data, chunk_size=_PART)
+            "Cannot store an attachment", lambda store: store.put_async(name, data, chunk_size=_PART)
         )
         older = [copy.name for copy in await self._copies(key) if _put_at(copy.name) < _put_at(name)]
         await self._remove(older)  # one is enough

@@ -70,16 +70,18 @@ def _split(place: str) -> tuple[str, str, str]:
     try:
         parts = urlsplit(place)
     except ValueError:
-        raise ConfigError(f"it is not an address: there are {_EXAMPLES}") from None
+        raise ConfigError(
+            f"The place for attachments is not a valid address. Examples: {_EXAMPLES}."
+        ) from None
     if parts.scheme not in (*OBJECT_STORES, "file"):
         raise ConfigError(
-            f"{shown_place(place)!r} is not a place for attachments: there are {_EXAMPLES}; "
-            "folder, beside an SQLite file; and database, in PostgreSQL"
+            f"Invalid place for attachments {shown_place(place)!r}. Use {_EXAMPLES}, `folder` next to an "
+            "SQLite file, or `database` in PostgreSQL."
         )
     if "@" in parts.netloc or parts.query or parts.fragment:
         raise ConfigError(
-            f"{shown_place(place)} has more than a place: set credentials, regions and endpoints in the "
-            "environment"
+            f"{shown_place(place)!r} has more than a place. Set credentials, regions and endpoints in the "
+            "environment."
         )
     if parts.scheme == "file":
         path = unquote(parts.path)

@@ -51,7 +51,7 @@ class PostgresJobs:
                 await self._make_schema(namespace)
             elif not await self._is_made(namespace):
                 raise ConfigError(
-                    "the queue of turns has no tables yet, and the settings say migrate = false: run "
+                    "The queue of turns has no tables yet, and the settings have migrate = false. Run "
                     "`dragoman store migrate` first"
                 )
             options = {"options": f"-c search_path={namespace}", "application_name": "dragoman jobs"}

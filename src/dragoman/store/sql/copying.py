@@ -172,8 +172,8 @@ async def _compare(source: SqlDatabase, target: SqlDatabase, progress: Progress)
         wrong = [known for known, hash in wanted.items() if there.get(known) != hash]
         if wrong:
             raise ConfigError(
-                f"the copy is not the same: {len(wrong)} rows of {table} differ, such as {wrong[0]}. "
-                "Was something written meanwhile? Run it again, into an empty database"
+                f"The copy differs in {len(wrong)} rows of {table}, such as {wrong[0]}. "
+                "If a process wrote meanwhile, copy again, into an empty database."
             )
 
 

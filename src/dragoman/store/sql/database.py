@@ -45,8 +45,8 @@ def schema_state(migrations: Traversable, version: int) -> SchemaState:
     newest = steps[-1][0]
     if version > newest:
         raise ConfigError(
-            f"the store was written by a newer Dragoman (schema {version}, this one knows {newest}): "
-            "upgrade Dragoman, or name another store"
+            f"A newer Dragoman wrote the store (schema {version}, this one knows {newest}). "
+            "Upgrade Dragoman, or name another store."
         )
     return SchemaState(version, newest, tuple(step for step in steps if step[0] > version))
 
@@ -54,10 +54,11 @@ def schema_state(migrations: Traversable, version: int) -> SchemaState:
 def refuse_missing(state: SchemaState) -> None:
     """ConfigError where there are steps to be taken, and somebody has to order it."""
     if state.missing:
-        at = f"its tables are at version {state.version}" if state.version else "it has no tables yet"
+        at = f"has tables of version {state.version}" if state.version else "has no tables yet"
         raise ConfigError(
-            f"{at}, and this Dragoman needs version {state.newest}. The settings say migrate = false: run "
-            "`dragoman store migrate` first (--dry-run shows what it would do)"
+            f"The store {at}, and this Dragoman needs version {state.newest}. The "
+            "settings have migrate = false. "
+            "Run `dragoman store migrate` first (`--dry-run` shows the steps)."
         )
 
 

@@ -77,7 +77,7 @@ def message_of(row: Row, calls: Calls, inner: Mapping[str, Sequence[ToolCall]]) 
     try:
         message = load(MESSAGE, "message", id, row["body"])
         if (message.id, message.parent) != (id, parent):
-            raise Unreadable("message", id, "what is stored there is another message")
+            raise Unreadable("message", id, "the store has another message there")
     except Unreadable as error:
         role: Role = "user" if row["role"] == "user" else "assistant"
         conversation, turn = text_in(row["conversation"]) or "", text_in(row["turn"])
@@ -240,11 +240,11 @@ def grant_row(grant: Grant) -> dict[str, object]:
 def grant_of(row: Row) -> Grant:
     texts = [row[name] for name in ("id", "permission", "pattern", "conversation", "user", "workspace")]
     if any(isinstance(text, bytes) for text in texts):
-        raise Unreadable("grant", text_in(row["id"]) or "", "a text of it is none")
+        raise Unreadable("grant", text_in(row["id"]) or "", "one of its strings is not valid")
     if row["action"] not in get_args(Action):
-        raise Unreadable("grant", row["id"], "its action is none of allow, ask and deny")
+        raise Unreadable("grant", row["id"], "its action is not allow, ask or deny")
     if row["expires"] is not None and not number_in(row["expires"]):
-        raise Unreadable("grant", row["id"], "when it expires is no time")
+        raise Unreadable("grant", row["id"], "its expiry is not a valid time")
     rule = Rule(row["permission"], row["pattern"], row["action"])
     created = number_in(row["created"])
     return Grant(row["id"], rule, row["conversation"], created, row["user"], row["workspace"], row["expires"])

@@ -242,7 +242,9 @@ class SqlTurns(SqlConversations, SqlQuestions):
             if row is None or row["epoch"] != epoch:
                 raise Fenced(turn, epoch)
             what = f"turn {turn}: what it wrote before this could not be stored"
-            raise StoreUnavailable(what, "it continues from there when the store can be used", retryable=True)
+            raise StoreUnavailable(
+                what, "it continues from there when the store is available again", retryable=True
+            )
         fact = {"turn": turn, "epoch": epoch}
         facts = [{**fact, "seq": place, "body": body} for place, body in enumerate(change.facts, seq)]
         db.executemany(self._sql["add_fact"], facts)
@@ -391,4 +393,4 @@ def _read(row: Row) -> tuple[Message, str]:
     try:
         return MESSAGE.from_json(body["message"]), str(body["fact"])
     except (KeyError, ValueError) as error:
-        raise Unreadable("queued turn", row["turn"], "there is no message in it") from error
+        raise Unreadable("queued turn", row["turn"], "it has no message") from error

@@ -153,7 +153,7 @@ class SqliteDatabase(SqlDatabase):
         """To the file that was opened, and no other in its place, with which SQLite would mix our log."""
         if _file_at(self.path) != self._file:
             what = f"the store {self.path}: its file was moved, deleted or replaced while it was open"
-            raise StoreUnavailable(what, "put it back, or end this program and start it again")
+            raise StoreUnavailable(what, "Put the file back, or restart this program")
         return self._connection()
 
     def _connect(self) -> tuple[sqlite3.Connection, sqlite3.Connection, Owner]:

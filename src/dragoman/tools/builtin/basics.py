@@ -135,9 +135,9 @@ def _unknown(node: ast.expr) -> str:
         case ast.Call(func=ast.Name(id=name)) if name in FUNCTIONS:
             return f"the arguments of {name} have no names here"
         case ast.Call(func=ast.Name(id=name)):
-            return f"unknown function {name}: there are {', '.join(FUNCTIONS)}"
+            return f"unknown function {name}; use one of {', '.join(FUNCTIONS)}"
         case ast.Name(id=name):
-            return f"there is no {name}: there are only numbers, {', '.join(CONSTANTS)} and functions"
+            return f"unknown name {name}; use numbers, {', '.join(CONSTANTS)} and functions"
         case _:
             return f"{ast.unparse(node)} is not arithmetic"
 
@@ -168,8 +168,8 @@ def _zone(name: str) -> ZoneInfo:
         return ZoneInfo(name)
     except (LookupError, ValueError, OSError) as error:  # no such zone, no such name, a folder of zones
         near = get_close_matches(name, available_timezones(), n=3)
-        hint = f"did you mean {' or '.join(near)}?" if near else "names are such as Europe/Vienna or UTC"
-        raise ToolFailed(f"Unknown time zone {name!r}: {hint}") from error
+        hint = f"Did you mean {' or '.join(near)}?" if near else "Use a name such as Europe/Vienna or UTC."
+        raise ToolFailed(f"Unknown time zone {name!r}. {hint}") from error
 
 
 # `todo`: a list of tasks, given whole each time, so that it stands in the conversation.

@@ -139,6 +139,6 @@ def _find(context: ToolContext, name: str | None, kind: Modality) -> File:
         names = ", ".join(dict.fromkeys(str(file.name) for file in there if file.name))
         called = f" called {name!r}" if name is not None else ""
         raise ToolFailed(
-            f"there is no {word}{called} in this conversation{f': there are {names}' if names else ''}"
+            f"This conversation has no {word}{called}.{f' Choose one of {names}.' if names else ''}"
         )
     return found

@@ -353,7 +353,9 @@ async def shell(
     if "\0" in command or not command.strip():
         raise ToolFailed("The line has no command, or a NUL character.")
     if wrong := [word for word in beyond if not beyond_of([word], ["*"])]:
-        raise ToolFailed(f"beyond: {wrong[0]!r} is not write:PATH/*, read:PATH, net:HOST:PORT, or outside")
+        raise ToolFailed(
+            f"Invalid value {wrong[0]!r} in beyond. Use write:PATH/*, read:PATH, net:HOST:PORT, or outside."
+        )
     folder = inside(context.workspace, ".")
     output = ShellOutput()
     program = ["/bin/sh", "-c", command]

@@ -79,23 +79,23 @@ class McpServer:
 
     def __post_init__(self) -> None:
         if (self.command is None) == (self.url is None):
-            raise ValueError("a server has either a command or a url")
+            raise ValueError("a server needs either a command or a url")
         if self.command is not None and not self.command.strip():
             raise ValueError("the command is empty")
         if self.url is not None and web_address(self.url, references=True) is None:
             raise ValueError(WANTED)
         if (self.transport or self.kind) == "stdio" and self.url is not None:
-            raise ValueError("a url is asked over http or sse, not stdio")
+            raise ValueError("a url needs http or sse, not stdio")
         if self.transport in ("http", "sse") and self.command is not None:
-            raise ValueError("a command is talked to over stdio")
+            raise ValueError("a command needs stdio")
         if self.command is not None and (self.headers or self.auth):
-            raise ValueError("headers and auth are for a url; give a command what it needs in env")
+            raise ValueError("headers and auth need a url; pass a command what it needs in env")
         if self.url is not None and (self.args or self.env or self.cwd):
-            raise ValueError("args, env and cwd are for a command")
+            raise ValueError("args, env and cwd need a command")
         if self.url is not None and (self.cage or self.hosts):
-            raise ValueError("a cage is for a command")
+            raise ValueError("a cage needs a command")
         if self.client_secret is not None and "${" not in self.client_secret:
-            raise ValueError("client_secret is a reference such as ${NAME}, never the secret itself")
+            raise ValueError("write client_secret as a reference such as ${NAME}, never the secret itself")
 
     @property
     def kind(self) -> Transport:

@@ -196,8 +196,8 @@ class McpSource:
             context.progress(f"the server {self.name} started in {self.started_in:.1f} s")
         if tool.fingerprint not in self._fingerprints:
             raise ToolFailed(
-                f"the server {self.name} describes {tool.name} in other words since it started, or has it no "
-                "more: nothing ran. Look at its tools again."
+                f"MCP server {self.name!r} changed {tool.name!r} since it started, or removed it. "
+                "The call did not run. Read its tools again."
             )
         return await self._ask(lambda connection: connection.call(tool.name, arguments, context))
 

@@ -111,7 +111,7 @@ async def load_trace(store: Store, row: TurnRow) -> TurnTrace:
         facts = [FACT.load(body) for body in await store.facts(row.id)]
         trace = trace_turn(row.id, row.conversation, facts, await store.questions_of(row.id))
     except (ValueError, LookupError) as error:
-        raise Unreadable("turn", row.id, "one of its facts is not known here") from error
+        raise Unreadable("turn", row.id, "this version does not know one of its facts") from error
     if row.state == "waiting":
         trace.state = row.state
     if not row.live and trace.ended is None:

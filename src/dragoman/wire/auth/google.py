@@ -66,7 +66,7 @@ class SubjectToken:
         else:
             status, body = await client.ask(self.url, headers=dict(self.headers))
             if status != 200:
-                raise _no_token(f"{host_of(self.url)} answers {status}, and gives no token", name, status)
+                raise _no_token(f"{host_of(self.url)} answers {status} without a token", name, status)
             text = body.decode("utf-8", "replace").strip()
         if not self.json_field:
             return text
@@ -124,7 +124,7 @@ class Impersonated:
             value, ends = found["accessToken"], datetime.fromisoformat(found["expireTime"])
         except (ValueError, LookupError, TypeError):
             raise _no_token(
-                f"{self.name}: this account may not act as the other one", self.name, status
+                f"{self.name}: this account has no permission to impersonate the other one", self.name, status
             ) from None
         return AccessToken(str(value), min(ends.timestamp(), client.clock() + LONGEST))
 

@@ -154,7 +154,7 @@ async def read_secret(file: Path, name: str) -> str:
         why = error.strerror if isinstance(error, OSError) and error.strerror else "it is not a text"
         raise _unreadable(sentence("secret.not_read", name=name, file=file, why=why), name) from None
     if not text or not text.isprintable():
-        raise _unreadable(f"{name}: {file} holds no token", name)
+        raise _unreadable(f"{name}: '{file}' has no token", name)
     return text
 
 

@@ -138,7 +138,7 @@ class AwsEventSplitter:
             return None
         size, headers, checksum = struct.unpack_from("!III", self._held)
         if zlib.crc32(self._held[:8]) != checksum:
-            raise _garbled("the checksum of a frame's beginning is wrong")
+            raise _garbled("the checksum of a frame's prelude is wrong")
         if not PRELUDE + headers + 4 <= size <= LARGEST:
             raise _garbled(f"a frame says that it has {size} bytes, {headers} of them headers")
         return int(size)
@@ -187,7 +187,7 @@ def _headers(data: bytes) -> dict[str, str]:
                 found[name.decode()] = data[at : at + size].decode()
             at += size
     except (IndexError, KeyError, struct.error, UnicodeDecodeError):
-        raise _garbled("the headers of a frame cannot be read") from None
+        raise _garbled("the headers of a frame are not valid") from None
     return found
 
 
