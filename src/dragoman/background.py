@@ -76,7 +76,7 @@ class Background:
                 failures += 1
                 if (text := f"{type(error).__name__}: {error}") != last:  # the same failure is told once
                     trace = not isinstance(error, StoreUnavailable)
-                    _log.error("%s failed, and is tried again: %s", name, error, exc_info=trace)
+                    _log.error("%s failed, trying again: %s", name, error, exc_info=trace)
                     last = text
 
 

@@ -59,7 +59,7 @@ async def close_interrupted(runtime: Runtime, busy: TurnBusy) -> str:
             f"`dragoman resume {row.conversation}` resumes it, and "
             f"`dragoman cancel {row.conversation}` ends it."
         ) from busy
-    await cancel_turn(runtime, row.id, "it was interrupted, and something else was said")
+    await cancel_turn(runtime, row.id, "interrupted; another message followed")
     return row.id
 
 

@@ -162,5 +162,5 @@ def _denials(file: Path, before: Sequence[tuple[str, Rule]]) -> Sequence[tuple[s
         named = [("", tables.get("deny", [])), *((name, one.get("deny", [])) for name, one in agents)]
         return [(name, parse_rule(text, "deny", str(file))) for name, texts in named for text in texts]
     except (OSError, ValueError, AttributeError, TypeError, ConfigError) as error:
-        _log.warning("%s cannot be read now: its last denials apply (%s)", file, error)
+        _log.warning("cannot read %s now, so its last denials apply (%s)", file, error)
         return before

@@ -302,7 +302,7 @@ def _installed() -> dict[str, ProviderTable]:
         try:
             tables = check_tables({"providers": {name: import_point(point)}}, point.value)
         except ConfigError as error:
-            _log.warning("the provider %s is left out: %s", name, error)
+            _log.warning("leaving out provider %s: %s", name, error)
         else:
             found |= tables["providers"]
     return found

@@ -94,7 +94,7 @@ class Lessons:
             if len([*self._read()]) > MOST:
                 self._write(list(self._read())[-MOST // 2 :])
         except OSError as error:
-            _log.warning("what %s refuses is not remembered: %s", model, error)
+            _log.warning("cannot store what %s refuses: %s", model, error)
 
     def forget(self, providers: Iterable[str] = ()) -> int:
         """Ask again what these providers were found to refuse, or all. How many lessons that were."""

@@ -174,7 +174,7 @@ class ListedTypes(dict[str, ModelType]):
             known = {type: type for type in MODEL_TYPES}
             super().update({str(name): known[type] for name, type in found.items() if type in known})
         except (OSError, ValueError, AttributeError, TypeError) as error:
-            _log.warning("%s cannot be read, and is written again: %s", file, error)
+            _log.warning("cannot read %s, writing it again: %s", file, error)
 
     def note(self, types: Mapping[str, ModelType]) -> None:
         """Remember these, the newest longest."""
@@ -195,4 +195,4 @@ class ListedTypes(dict[str, ModelType]):
             draft.write_bytes(to_json(dict(self), indent=1))
             draft.replace(file)
         except OSError as error:
-            _log.warning("what models do is not remembered: %s", error)
+            _log.warning("cannot store what models support: %s", error)

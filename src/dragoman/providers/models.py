@@ -234,7 +234,7 @@ class Models:
             reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
             raise ConfigError(sentence("chain.none", reasons=reasons))
         for name, reason in left_out.items():
-            _log.warning("%s is left out of the chain %r: %s", name, chain_name(names), reason)
+            _log.warning("leaving %s out of the chain %r: %s", name, chain_name(names), reason)
         return ModelChain(names, served, left_out)
 
     def _one(self, name: str) -> ServedModel:

@@ -56,18 +56,18 @@ class ConversationSettings(TypedDict, total=False):
 
     model: Annotated[str | None, Field(description="as PROVIDER/MODEL")]
     agent: Annotated[str | None, Field(description="who answers")]
-    mode: Annotated[Mode | None, Field(description="who decides about calls")]
+    mode: Annotated[Mode | None, Field(description="how calls are approved")]
     system: Annotated[str | None, Field(description="a system prompt, after the general one")]
     options: Annotated[dict[str, JsonValue] | None, Field(description="of requests, such as temperature")]
     tools: Annotated[Switches | None, Field(description="groups and tools that are on or off")]
     review: Annotated[Reviews | None, Field(description="results that a person sees before the model")]
     max_rounds: Annotated[Count | None, Field(description="batches of calls in one turn; 0 means no tools")]
     continuations: Annotated[
-        Count | None, Field(description="how often a reply that was cut off is asked to continue")
+        Count | None, Field(description="how often the model continues a reply that was cut off")
     ]
     history: Annotated[Count | None, Field(description="earlier turns that a request contains")]
     private: Annotated[dict[str, str] | None, Field(description="names for texts that no provider may see")]
-    dialect: Annotated[str | None, Field(description="how calls are made: auto, native, or as text")]
+    dialect: Annotated[str | None, Field(description="how the model calls tools: auto, native, or as text")]
     workspace: Annotated[str | None, Field(description="the folder that tools work in, by its name")]
     metadata: Annotated[dict[str, str] | None, Field(description="your own values, which no model sees")]
     always_tools: Annotated[list[str] | None, Field(description="tools of servers that are always loaded")]
@@ -145,7 +145,7 @@ class MessageBody(Body):
     text: Annotated[str | None, Field(examples=["What is 17 * 23?"])] = None
     parts: list[Annotated[Text | File, Field(discriminator="type")]] | None = None
     contexts: Annotated[
-        dict[str, str], Field(description="texts by their titles, sent before what is said", max_length=100)
+        dict[str, str], Field(description="strings by their titles, sent before the message", max_length=100)
     ] = {}
 
     def content(self) -> str | Sequence[Part]:
@@ -158,7 +158,7 @@ class TurnBody(Body):
 
     model: Annotated[str | None, Field(description="as PROVIDER/MODEL")] = None
     agent: Annotated[str | None, Field(description="who answers")] = None
-    mode: Annotated[Mode | None, Field(description="who decides about calls")] = None
+    mode: Annotated[Mode | None, Field(description="how calls are approved")] = None
     system: Annotated[str | None, Field(description="a system prompt, after the general one")] = None
     options: Annotated[
         dict[str, JsonValue], Field(description="of requests, such as temperature; null takes one away")
@@ -166,12 +166,12 @@ class TurnBody(Body):
     disable: Annotated[list[str], Field(description="plugins that stay out of it", max_length=100)] = []
     tools: Annotated[Switches, Field(description="groups and tools that are on or off")] = {}
     dialect: Annotated[
-        str | None, Field(description="how calls are made: auto, native, or as text, such as xml_tag")
+        str | None, Field(description="how the model calls tools: auto, native, or as text, such as xml_tag")
     ] = None
     review: Annotated[Reviews | None, Field(description="results that a person sees before the model")] = None
     max_rounds: Annotated[Count | None, Field(description="batches of calls; 0 means no tools")] = None
     continuations: Annotated[
-        Count | None, Field(description="how often a reply that was cut off is asked to continue")
+        Count | None, Field(description="how often the model continues a reply that was cut off")
     ] = None
     history: Annotated[Count | None, Field(description="earlier turns that its requests contain")] = None
     compact: Annotated[bool, Field(description="summarize what came before first")] = False
@@ -218,7 +218,7 @@ class NewTurn(MessageBody, TurnBody):
     """A message, and how it is to be answered."""
 
     parent: Annotated[str | None, Field(description="the message to answer to, if not the leaf")] = None
-    queue: Annotated[bool, Field(description="wait for the turn that runs, instead of being refused")] = False
+    queue: Annotated[bool, Field(description="wait for the running turn instead of failing")] = False
 
 
 class NewVersion(TurnBody):
@@ -232,14 +232,14 @@ class Edit(MessageBody, NewVersion):
 class Rerun(NewVersion):
     """How an answer is made once more. What is left out is as it was for the one it repeats."""
 
-    beside: Annotated[bool, Field(description="also while another answer to it is being made")] = False
+    beside: Annotated[bool, Field(description="also while another answer to it is running")] = False
 
 
 class RerunCall(NewVersion):
     """How a call is made once more: with other arguments, or as if it had given this. Neither: as it was."""
 
     arguments: Annotated[dict[str, JsonValue] | None, Field(description="in place of those it had")] = None
-    result: Annotated[str | None, Field(description="what came of it; then it does not run")] = None
+    result: Annotated[str | None, Field(description="its result; then the call does not run")] = None
 
 
 class QueueOrder(Body):
@@ -293,7 +293,7 @@ class Decision(Body):
     value: Annotated[JsonValue, Field(description="the reply to a tool, or the text to release instead")] = (
         None
     )
-    hash: Annotated[str | None, Field(description="of the arguments that were seen: checked if given")] = None
+    hash: Annotated[str | None, Field(description="hash of the arguments you saw; checked if given")] = None
 
 
 class NewGrant(Body):

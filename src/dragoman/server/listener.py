@@ -224,7 +224,7 @@ class SocketListener:
             if failure.errno in _SHORTAGES:  # the others wait in the system's queue
                 self._hang_up(self.connections.longest_idle(_AT_ONCE))
                 hint = ". `ulimit -n` says how many files"
-            self._log(f"connections cannot be accepted now: {failure.strerror}{hint}")
+            self._log(f"cannot accept connections: {failure.strerror}{hint}")
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST)
 

@@ -80,7 +80,7 @@ _USED = (
     "This link is no longer valid: each is for one browser. `dragoman link` prints another, "
     "and so does the server when you press Enter where it runs."
 )
-_NOT_BUILT = "The page is not built here: run `make page`, or install a wheel. The API is at /api."
+_NOT_BUILT = "The web UI is not built. Run `make page`, or install a wheel. The API is at /api."
 
 
 _HASHED = re.compile(r"-[\w-]{8}\.\w+$")

@@ -53,7 +53,7 @@ class Proxies:
                 self._warned = True
                 where = peer[0] if peer else "nowhere"
                 log.warning(
-                    "a proxy at %s is not named in [server] proxies: what it forwards is not believed", where
+                    "the proxy at %s is not in [server] proxies, so the server ignores its headers", where
                 )
             return
         scope["client"] = (self._client(peer[0], headers.getlist("x-forwarded-for")), 0)

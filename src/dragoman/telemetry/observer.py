@@ -101,7 +101,7 @@ class Telemetry:
                 try:
                     observer.take(observed)
                 except Exception:  # what cannot be told of one turn is no reason to be silent about others
-                    _log.warning("a turn could not be told of", exc_info=True)
+                    _log.warning("cannot report a turn", exc_info=True)
 
     async def look(self) -> None:
         """See how many turns there are, and how many wait."""

@@ -44,9 +44,11 @@ FIRST = Measure(
 )
 TOKENS = Measure("gen_ai.client.token.usage", "histogram", "{token}", "Tokens of one reply.", _TOKENS)
 TOOL = Measure("gen_ai.execute_tool.duration", "histogram", "s", "How long a tool ran.", _SECONDS)
-WAIT = Measure("dragoman.question.duration", "histogram", "s", "How long a person was waited for.", _LONG)
-COST = Measure("dragoman.cost", "counter", "{USD}", "What replies cost, where the price is known.")
-UNPRICED = Measure("dragoman.replies.unpriced", "counter", "{reply}", "Replies whose price is not known.")
+WAIT = Measure(
+    "dragoman.question.duration", "histogram", "s", "How long calls waited for a user's answer.", _LONG
+)
+COST = Measure("dragoman.cost", "counter", "{USD}", "Cost of replies, if the price is known.")
+UNPRICED = Measure("dragoman.replies.unpriced", "counter", "{reply}", "Replies whose price is unknown.")
 ERRORS = Measure("dragoman.errors", "counter", "{error}", "Turns that failed.")
 STORE = Measure("dragoman.store.write.duration", "histogram", "s", "How long a turn's write took.", _SECONDS)
 

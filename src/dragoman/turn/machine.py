@@ -378,7 +378,9 @@ def _changed(call: Call, fact: CallFact, state: CallState) -> Call:
             approved = fact.approved if isinstance(fact, QuestionAnswered) else None
             return replace_fast(call, state=state, questions=open, approved=approved or call.approved)
         case CallStarted():
-            _refuse_if(fact, call.asked and call.approved is None, f"nobody allowed call {fact.call}")
+            _refuse_if(
+                fact, call.asked and call.approved is None, f"no rule or user allowed call {fact.call}"
+            )
             return replace_fast(
                 call,
                 state=state,

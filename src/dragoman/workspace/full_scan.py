@@ -138,7 +138,7 @@ class WholeLooks:
             self._give_up(f"{missed[0]} changed without a report")
 
     def _give_up(self, why: str) -> None:
-        _log.info("the workspace is not watched: %s", why)
+        _log.info("cannot watch the workspace: %s", why)
         self.close()
         self._watch_from = None
 

@@ -129,4 +129,4 @@ class Packer:
         try:
             self.pack()
         except (OSError, sqlite3.Error, StoreUnavailable) as error:  # they stay as they are
-            _log.info("the records of the workspace were not packed: %s", error)
+            _log.info("cannot pack the records of the workspace: %s", error)

@@ -37,7 +37,7 @@ Step: TypeAlias = Callable[[], Conflict | None]  # → what is left as it is, an
 
 CHANGED = "it was changed since"
 BETWEEN = "it changed in between"
-UNKNOWN = "the program stopped in the call that it was changed in, so its author is unknown"
+UNKNOWN = "the program stopped during the call that changed it, so its author is unknown"
 NOT_KEPT = "its bytes were not recorded"
 _LEFT_OVER = re.compile(re.escape(BESIDE) + r"[0-9a-f]{16}")
 

@@ -39,8 +39,8 @@ PERMISSION = "mcp_server"  # `allow = ["mcp_server:npx *"]` asks no question abo
 _log = logging.getLogger("dragoman.acp")
 _MOST_MODELS = 60  # to choose from
 _MODES = {
-    "auto": ("Auto", "The rules decide which calls run, and which you are asked about"),
-    "ask": ("Ask", "You are asked about every call"),
+    "auto": ("Auto", "Rules decide which calls run, and which need your approval"),
+    "ask": ("Ask", "Every call needs your approval"),
     "manual": ("Manual", "You run each call yourself"),
     "off": ("No tools", "The model calls nothing"),
 }

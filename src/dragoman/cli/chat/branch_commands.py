@@ -112,7 +112,7 @@ async def pick_conversation(session: Session) -> Conversation | None:
     here = {one.id for one in recent if await _is_here(session, one)}
     recent.sort(key=lambda one: one.id not in here)
     if not recent:
-        session.notify("there are no conversations yet")
+        session.notify("The store has no conversations yet.")
         return None
     for number, one in enumerate(recent, 1):
         when = datetime.fromtimestamp(one.updated).strftime("%Y-%m-%d %H:%M")
@@ -203,7 +203,7 @@ async def diff(session: Session, argument: str) -> None:
     for note in found.notes:
         session.notify(note)
     if not found.files:
-        return session.notify("nothing was done to the files")
+        return session.notify("The turn changed no files.")
     return session.console.print(render_diff(found.text, _LINES))
 
 
@@ -222,7 +222,7 @@ def _tell(session: Session, done: Reverted) -> None:
 
 
 def _tell_conflicts(session: Session, error: RevertConflict, command: str) -> None:
-    session.notify("nothing was changed: this would lose what others did", "yellow")
+    session.notify("Undo would lose later changes, so no file changed.", "yellow")
     for path, why in error.conflicts[:20]:
         session.notify(f"{path}: {why}", "yellow")
     session.notify(f"{command} does it anyway")

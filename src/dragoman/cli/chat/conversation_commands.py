@@ -136,7 +136,9 @@ async def cost(session: Session, argument: str) -> None:
 
 async def thoughts(session: Session, argument: str) -> None:
     session.thoughts = not session.thoughts
-    session.notify("thoughts are shown whole" if session.thoughts else "of thoughts, the first line is shown")
+    session.notify(
+        "Reasoning is shown whole." if session.thoughts else "Only the first line of reasoning is shown."
+    )
 
 
 async def attach(session: Session, path: str) -> None:
@@ -223,7 +225,7 @@ async def grants(session: Session, argument: str) -> None:
         raise BadRequest(f"Type /grants, or /grants revoke N, with N from 1 to {len(given)}.")
     for place, grant in enumerate(given, 1):
         session.console.print(Text(f"  {place}  {describe_grant(grant)}"))
-    return session.notify("no rule was given by you") if not given else None
+    return session.notify("You have given no rules.") if not given else None
 
 
 def describe_grant(grant: Grant) -> str:
@@ -254,7 +256,7 @@ async def prompt(session: Session, argument: str) -> None:
         session.draft = await sources[server].prompt(name, values)
     except ToolFailed as error:
         raise BadRequest(str(error)) from error
-    return session.notify(f"what {server} proposes stands below: read it, change it, Enter sends it")
+    return session.notify(f"The prompt of {server} is below. Edit it, and press Enter to send it.")
 
 
 async def _list(session: Session, sources: Iterable[McpSource]) -> None:

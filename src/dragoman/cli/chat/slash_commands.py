@@ -83,7 +83,9 @@ async def help(session: Session, argument: str) -> None:
         session.console.print(Text(line), highlight=False)
     session.notify("Enter sends, Alt-Enter begins a new line, Ctrl-C or Esc stops the turn, Ctrl-D leaves.")
     session.notify("!COMMAND runs a command here; the model sees its output with your next message.")
-    session.notify("While a turn runs: Enter says it before the next step, Tab after the turn.")
+    session.notify(
+        "While a turn runs, Enter sends your message before the next step, and Tab after the turn."
+    )
     session.notify(
         "@FILE in a message attaches a file. Put a space before a message that begins with a slash."
     )
@@ -94,43 +96,39 @@ async def quit(session: Session, argument: str) -> None:
 
 
 COMMANDS: dict[str, Command] = {
-    "model": Command("/model [NAME]", "which model answers here; another one", here.model),
-    "agent": Command("/agent [NAME | none]", "which agent answers here; another one", here.agent),
-    "mode": Command("/mode [WORD]", "who decides about calls: auto, ask, manual or off", here.mode),
-    "tools": Command(
-        "/tools [GROUP on|off|always]", "the tools there are; switch one or a group", here.tools
-    ),
+    "model": Command("/model [NAME]", "show or choose the model", here.model),
+    "agent": Command("/agent [NAME | none]", "show or choose the agent", here.agent),
+    "mode": Command("/mode [WORD]", "how calls are approved: auto, ask, manual or off", here.mode),
+    "tools": Command("/tools [GROUP on|off|always]", "list tools, or switch one or a group", here.tools),
     "allow": Command(
-        "/allow [RULE [hour|always]]", "no question about shell:git *; what the cage refused", here.allow
+        "/allow [RULE [hour|always]]", "allow calls such as shell:git *, or what the cage refused", here.allow
     ),
-    "deny": Command("/deny RULE [hour|always]", "what must not run here", here.deny),
-    "grants": Command("/grants [revoke N]", "what you allowed and denied; take it back", here.grants),
-    "queue": Command("/queue [drop N]", "what waits for its turn", turns.queue),
+    "deny": Command("/deny RULE [hour|always]", "deny calls", here.deny),
+    "grants": Command("/grants [revoke N]", "list or revoke your rules", here.grants),
+    "queue": Command("/queue [drop N]", "list or drop queued messages", turns.queue),
     "compact": Command("/compact", "compact the earlier messages with your next message", turns.compact),
-    "context": Command("/context", "what fills the model's context, and how much", turns.context),
-    "trace": Command("/trace", "what took how long in the last turn, and why it ran", turns.trace),
+    "context": Command("/context", "show what fills the model's context", turns.context),
+    "trace": Command("/trace", "show steps, durations and reasons of the last turn", turns.trace),
     "cost": Command("/cost", "tokens and money spent in this conversation", here.cost),
-    "thoughts": Command("/thoughts", "show what the model thinks, or only its first line", here.thoughts),
-    "rerun": Command("/rerun [MODEL]", "a new version of the last answer", branches.rerun),
-    "edit": Command("/edit", "a new version of what you said last", branches.edit),
-    "undo": Command("/undo [force]", "go back before what you said last, files too", branches.undo),
-    "redo": Command("/redo [force]", "take the last /undo back", branches.redo),
-    "diff": Command("/diff [all]", "what the last turn did to your files; the whole talk", branches.diff),
-    "branches": Command("/branches [N]", "the versions of this conversation; go to one", branches.branches),
-    "fork": Command(
-        "/fork [folder]", "continue in a copy of this, or with a copy of the files", branches.fork
-    ),
-    "workspace": Command("/workspace [NAME]", "the folder tools work in here; another one", here.workspace),
+    "thoughts": Command("/thoughts", "show reasoning whole, or only its first line", here.thoughts),
+    "rerun": Command("/rerun [MODEL]", "regenerate the last answer", branches.rerun),
+    "edit": Command("/edit", "edit your last message and send it again", branches.edit),
+    "undo": Command("/undo [force]", "undo your last message and its file changes", branches.undo),
+    "redo": Command("/redo [force]", "redo the last /undo", branches.redo),
+    "diff": Command("/diff [all]", "show file changes of the last turn, or of all turns", branches.diff),
+    "branches": Command("/branches [N]", "list branches, or switch to one", branches.branches),
+    "fork": Command("/fork [folder]", "continue in a copy, with or without the files", branches.fork),
+    "workspace": Command("/workspace [NAME]", "show or choose the folder for tools", here.workspace),
     "attach": Command("/attach FILE", "send a file with your next message", here.attach),
-    "prompt": Command("/prompt [SERVER NAME …]", "a text that an MCP server offers", here.prompt),
-    "export": Command("/export FILE", "write it down: .md for reading, else JSON", here.export),
-    "title": Command("/title [TEXT]", "the title of this conversation; another one", here.title),
-    "new": Command("/new", "begin another conversation", branches.new),
+    "prompt": Command("/prompt [SERVER NAME …]", "use a prompt of an MCP server", here.prompt),
+    "export": Command("/export FILE", "write the conversation as .md, or else JSON", here.export),
+    "title": Command("/title [TEXT]", "show or set the title", here.title),
+    "new": Command("/new", "begin a new conversation", branches.new),
     "list": Command("/list", "your conversations", branches.list_conversations),
-    "open": Command("/open [ID]", "choose another conversation, or go to one", branches.open),
-    "unfold": Command("/unfold", "the calls that stand on one line, whole", branches.unfold),
-    "help": Command("/help", "this list", help),
-    "quit": Command("/quit", "leave; what waits for you waits on", quit),
+    "open": Command("/open [ID]", "choose or open another conversation", branches.open),
+    "unfold": Command("/unfold", "show shortened calls whole", branches.unfold),
+    "help": Command("/help", "list commands", help),
+    "quit": Command("/quit", "quit; open approval requests stay open", quit),
 }
 
 

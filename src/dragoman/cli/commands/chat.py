@@ -125,9 +125,9 @@ async def _tell_of_others(session: Session, opened: str | None) -> None:
     """Turns that broke off elsewhere are not gone on with unasked: they may cost something."""
     others = await interrupted_conversations(session.runtime.store) - {opened}
     if len(others) == 1:
-        session.notify(f"a turn was interrupted in another conversation: dragoman resume {others.pop()}")
+        session.notify(f"A turn in another conversation was interrupted. Run dragoman resume {others.pop()}.")
     elif others:
-        session.notify(f"turns were interrupted in {len(others)} other conversations: dragoman list")
+        session.notify(f"Turns in {len(others)} other conversations were interrupted. Run dragoman list.")
 
 
 def _greet(session: Session, built: Built, model: str) -> None:
@@ -142,8 +142,8 @@ def _greet(session: Session, built: Built, model: str) -> None:
         session.notify(f"{built.prompt.file.name} of this folder is part of the prompt")
     for name in session.templates:
         if name in COMMANDS:
-            session.notify(f"left out: {session.templates[name].file}: /{name} is built in", "red")
-    session.notify("/help lists the commands; Ctrl-C stops a turn, Ctrl-D leaves")
+            session.notify(f"Left out {session.templates[name].file}: /{name} is a built-in command.", "red")
+    session.notify("Type /help to list commands. Ctrl-C stops a turn, Ctrl-D quits.")
 
 
 async def _talk(session: Session, turn: TurnHandle | None) -> None:
@@ -189,7 +189,7 @@ async def _read_status(session: Session) -> Callable[[int], str] | None:
     try:
         if session.chat is not None and not await _is_there(session.runtime, session.chat.id):
             session.chat = None
-            session.notify("this conversation was deleted: what you say next begins a new one", "yellow")
+            session.notify("This conversation was deleted. Your next message begins a new one.", "yellow")
         return (await session.read_status()).line
     except EngineError:
         raise

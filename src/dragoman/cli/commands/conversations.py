@@ -158,7 +158,7 @@ async def search(flags: SearchFlags) -> int:
         ]
         print_table(("conversation", "title", "where it stands"), rows)
         if not found:
-            print(f"nothing was said with {words!r} in it", file=sys.stderr)
+            print(f"No message contains {words!r}.", file=sys.stderr)
     return 0 if found else 1
 
 
@@ -282,7 +282,9 @@ async def _delete_old(flags: DeleteFlags, older_than: str) -> None:
         if conversation.id in gone:
             print(f"deleted {_line(conversation)}")
     if not gone:
-        print("nothing was deleted: another program is doing it, or they were touched", file=sys.stderr)
+        print(
+            "Deleted nothing: another process is deleting them, or they were used meanwhile.", file=sys.stderr
+        )
 
 
 def _line(conversation: Conversation) -> str:

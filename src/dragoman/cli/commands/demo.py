@@ -45,7 +45,7 @@ async def _play(folder: Path) -> None:
     def delete_file(name: str) -> str:
         """Delete a file."""
         (folder / name).unlink()
-        return f"{name} is gone"
+        return f"Deleted {name}."
 
     opening = Runtime(
         folder / "demo.db",

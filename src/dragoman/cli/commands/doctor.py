@@ -42,7 +42,7 @@ from dragoman.wire.http_client.client import HttpClient
 
 EXTRAS = {
     "keyring": ("keyring", "keyring", "keys from the system's keyring"),
-    "prices": ("genai_prices", "genai-prices", "what a turn costs"),
+    "prices": ("genai_prices", "genai-prices", "cost of a turn"),
     "objects": ("obstore", "obstore", "attachments in S3, Google Cloud Storage or Azure"),
     "local": ("xllamacpp", "xllamacpp", "the bundled model, and GGUF files"),
 }
@@ -172,7 +172,7 @@ async def _check_cage(settings: Settings) -> Finding:
     missing, through = await try_cage(wanted)
     worst: Literal["optional", "missing"] = "missing" if wanted.use == "always" else "optional"
     if missing:
-        return Finding("cage", worst, f"none here, so commands are asked about: {missing}")
+        return Finding("cage", worst, f"not available, so commands need your approval: {missing}")
     if through:
         return Finding(
             "cage",
@@ -237,7 +237,7 @@ async def check_models(settings: Settings) -> list[Finding]:
             found.append(await _check_model(chosen, provider, model))
             wanted.discard(provider.name)
     except DragomanError as error:
-        fix = "dragoman models lists what there is and what it needs"
+        fix = "Run `dragoman models` to list models and what they need."
         found.append(Finding("model", "missing", str(error), fix))
     others = [catalog.providers[name] for name in sorted(wanted - {PROVIDER}) if name in catalog.providers]
     async with HttpClient() as client:

@@ -121,7 +121,7 @@ async def _carry_out(
             raise BadRequest(f"{error.what}. Fix the files first, or pass --force to undo anyway.") from error
         for path, why in error.conflicts:
             print(f"  {visible(path)}: {why}", file=sys.stderr)
-        typer.confirm("Go back anyway? These changes would be lost", abort=True, err=True)
+        typer.confirm("Undo anyway? You would lose these changes", abort=True, err=True)
         return await run(True)
 
 

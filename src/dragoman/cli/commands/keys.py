@@ -29,7 +29,7 @@ async def set_key(flags: SetKeyFlags) -> None:
         raise ConfigError("A key has no spaces. Paste it as the provider shows it.")
     place = keys().store(variable, key)
     where = "the system's keyring" if place == "keyring" else f"{keys_file()}, which only you can read"
-    print(f"{variable} is stored in {where}")
+    print(f"Stored {variable} in {where}.")
     if flags.no_test:
         return
     problem = await _try(provider, key)
@@ -76,7 +76,7 @@ def remove_key(flags: RemoveKeyFlags) -> None:
         )
     for name in stored:
         keys().forget(name)
-        print(f"{name} is removed")
+        print(f"Removed {name}.")
 
 
 def _provider(flags: SetKeyFlags | RemoveKeyFlags) -> Provider:

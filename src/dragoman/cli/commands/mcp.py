@@ -108,7 +108,7 @@ def add_server(flags: AddServerFlags) -> None:
             f"'{file}' already has a server {name!r}. Run `dragoman mcp remove {name}` to remove it."
         )
     hint = _write(file, with_table(before, "mcp", name, table, file))
-    print(f"{name} is written to {file}. Try it out: dragoman mcp test {name}{hint}")
+    print(f"Wrote {name} to {file}. Try it out: dragoman mcp test {name}{hint}")
 
 
 def remove_server(flags: RemoveServerFlags) -> None:
@@ -121,8 +121,8 @@ def remove_server(flags: RemoveServerFlags) -> None:
     if not others:
         left = [server for servers in _tables(config).values() for server in servers.values()]
         forget_server(name, table, [server.get("url") for server in left])
-    also = "".join(f"\n{other} has a server {name!r} too: that one is left." for other in others)
-    print(f"{name} is taken out of {file}.{also}{hint}")
+    also = "".join(f"\n{other} also has a server {name!r}, which stays." for other in others)
+    print(f"Removed {name} from {file}.{also}{hint}")
 
 
 def _files_with(name: str, config: Path | None) -> list[Path]:

@@ -396,7 +396,7 @@ def _show_lessons(providers: Sequence[str], *, as_json: bool) -> None:
         )
         console.print(f"  [dim]{_describe_age(one)}[/]")
     if not found:
-        console.print("No server was found to refuse anything.")
+        console.print("No server has refused anything.")
 
 
 def _forget_lessons(providers: Sequence[str], *, as_json: bool) -> None:

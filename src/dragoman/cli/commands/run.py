@@ -216,7 +216,7 @@ async def _tell_of_model(
     ):
         return
     if not chosen.named:
-        print(f"· no model is named: taking {chosen.name} ({chosen.reason})", file=sys.stderr)
+        print(f"· No model is set, so Dragoman uses {chosen.name} ({chosen.reason})", file=sys.stderr)
     if chosen.note:
         print(f"· {chosen.note}", file=sys.stderr)
 

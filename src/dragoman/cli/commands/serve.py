@@ -263,7 +263,7 @@ async def work(flags: WorkerFlags) -> None:
         console = Console(highlight=False, soft_wrap=True)
         console.print("[bold]Dragoman[/bold]  a worker")
         show_setup(console, settings, chosen, built)
-        console.print("  Ctrl-C stops it; what runs is handed to the others.", style="dim")
+        console.print("  Press Ctrl-C to stop. Other workers take over running turns.", style="dim")
         await stop.wait()
 
 

@@ -30,9 +30,9 @@ async def copy(flags: CopyFlags) -> None:
         raise ConfigError(f"Database {here} not found.")
     lost = await _copy(here, there, only_blobs=same)
     for blob in lost:
-        print(f"left out, since it cannot be read: attachment {blob}", file=sys.stderr)
+        print(f"Left out attachment {blob}, which is unreadable.", file=sys.stderr)
     if lost:
-        print("Are they somewhere else? Name the place with --blobs-from", file=sys.stderr)
+        print("If they are in another place, name it with --blobs-from.", file=sys.stderr)
     if same:
         print(f"the attachments of {here} are in {there.shown_blobs}: set blobs in the settings now")
     else:

@@ -76,7 +76,7 @@ async def list_tools(flags: ToolsFlags) -> None:
         text = f"not offered: {names}: too many for {chosen.name}, unless you name them in `tools`"
         console.print(Text(text, "yellow"), soft_wrap=True)
     if any(group.name == "browser" for group in listed):
-        console.print(Text("The group browser is offered in the page alone.", "dim"), soft_wrap=True)
+        console.print(Text("The group `browser` works only in the web UI.", "dim"), soft_wrap=True)
     for warning in built.warnings:
         console.print(Text(f"left out: {one_line(redact_text(warning), 500)}", "red"))
 

@@ -47,14 +47,14 @@ def _trust(folder: Path, *, confirmed: bool) -> None:
         if not contents.is_current():
             raise BadRequest(f"{folder} changed while you reviewed it. Start again.")
     trust_answers().remember(contents, trusted=True)
-    print(f"{folder} is trusted until something in it changes. To take that back: dragoman trust --revoke")
+    print(f"{folder} is trusted until something in it changes. To revert: dragoman trust --revoke")
 
 
 def _revoke(named: Path | None) -> None:
     folder = _find_folder(named, known=True)
     if not trust_answers().forget(folder):
         raise BadRequest(f"No decision about {folder} yet. Run `dragoman trust --list` to see all decisions.")
-    print(f"{folder} is no longer trusted: it will be asked about again")
+    print(f"{folder} is no longer trusted. Dragoman asks about it again.")
 
 
 def _list_decisions(*, as_json: bool) -> None:

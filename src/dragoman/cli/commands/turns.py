@@ -101,7 +101,7 @@ async def _add_to_queue(name: str, message: str, settings: Settings) -> None:
         turn = await _find_live(runtime.store, name)
         row = await runtime.store.turn(turn)
         if await runtime.store.is_abandoned(turn) and row.state != "waiting":
-            at_once = f"`dragoman run --continue {row.conversation} MESSAGE` says it at once"
+            at_once = f"send it with `dragoman run --continue {row.conversation} MESSAGE`."
             raise BadRequest(f"Turn {turn} is not running: {at_once}")
         chat = await runtime.conversation(row.conversation)
         queued = await chat.send(message, queue=True)
@@ -109,7 +109,7 @@ async def _add_to_queue(name: str, message: str, settings: Settings) -> None:
             print(f"{queued.id} begins when {turn} is over")
             return
         answer = (await queued.result()).text  # the turn before it ended just now: it runs here
-        print(f"{turn} is over, and {queued.id} was answered here:\n\n{answer}")
+        print(f"Turn {turn} is over. Answer to {queued.id}:\n\n{answer}")
 
 
 async def _list_queue(name: str | None, settings: Settings, *, as_json: bool) -> None:

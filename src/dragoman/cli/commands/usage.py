@@ -92,11 +92,9 @@ def _print_table(rows: Sequence[Spending], names: Sequence[Dimension], columns: 
         table.add_row(*cells, style="bold" if row is total else None)
     console.print(table)
     if total.unpriced == 1:
-        console.print("The price of 1 reply is not known: it costs more than is said here.")
+        console.print("The price of 1 reply is unknown, so the total is too low.")
     elif total.unpriced:
-        console.print(
-            f"The price of {total.unpriced} replies is not known: they cost more than is said here."
-        )
+        console.print(f"The price of {total.unpriced} replies is unknown, so the total is too low.")
 
 
 def _shown(row: Spending, name: str) -> str:

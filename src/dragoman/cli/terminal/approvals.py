@@ -90,7 +90,7 @@ class QuestionMenu:
         self._console.print(question_card(question, await self._calling_agent(question)))
         how = await prompt_until_settled(self._runtime, question, self._prompt(question))
         if how is not None:
-            self._notify(f"it is settled: {how}")
+            self._notify(f"Already settled: {how}")
 
     async def _calling_agent(self, question: Question) -> str | None:
         """Who calls, where it is not the one the person talks with."""

@@ -78,7 +78,7 @@ def menu(question: Question) -> tuple[MenuItem, ...]:
 def menu_lines(question: Question, hidden: int = 0) -> Iterator[str]:
     """What is hidden; the rules, each with its number, where there are several; then the keys."""
     if hidden:
-        yield f"{MORE.key} {MORE.label}: {count(hidden, 'line')} not shown yet, and nothing is allowed before"
+        yield f"{MORE.key} {MORE.label}: read {count(hidden, 'line')} more before you can allow it"
     options = rule_options(question)
     for number, rules in enumerate(options, 1):
         if len(options) > 1:

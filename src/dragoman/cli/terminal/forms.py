@@ -62,7 +62,10 @@ async def fill_form(
     fields = properties if isinstance(properties, dict) else {}
     required = schema.get("required")
     needed = required if isinstance(required, list) else []
-    notify("Fill it in; Enter takes what stands in brackets, or leaves a field out. /reject: no answer")
+    notify(
+        "Fill in the form. Enter takes the value in brackets, or skips a field. "
+        "Type /reject to send no answer."
+    )
     while True:
         values: dict[str, JsonValue] = {}
         for name, field in fields.items():
@@ -88,7 +91,7 @@ async def _ask_field(
         if not line:
             if default is not None or not needed:
                 return default
-            notify("this one is needed")
+            notify("This field is required.")
             continue
         try:
             value = parse_field(field, line)

@@ -253,7 +253,7 @@ class Screen:
     def _end_text(self, was_reasoning: bool) -> None:
         rest = self._blocks.end()
         if was_reasoning:
-            self.notify(f"what stands above was a thought: {one_line(rest, 100)}" if self._between else rest)
+            self.notify(f"The text above was reasoning: {one_line(rest, 100)}" if self._between else rest)
         else:
             self._print_block(rest)
         self._between = False
@@ -305,7 +305,7 @@ class Screen:
         self._blocks.end()
         self._thought = None
         self._sources = []
-        self.notify(f"the model is asked again (attempt {attempt}); what it said before does not count")
+        self.notify(f"Dragoman asks the model again (attempt {attempt}). The text above does not count.")
 
     def _end_turn(self, event: e.TurnEnd) -> None:
         self._end_text(False)

@@ -117,7 +117,7 @@ def describe_error(error: Exception) -> str:
     """On one line; for the database, with the likeliest cause."""
     text = redact_text(" ".join(plain(str(error)).split()))
     if isinstance(error, sqlite3.Error):
-        return f"the store cannot be written or read: {text}. Is the disk full?"
+        return f"Cannot read or write the store: {text}. Check whether the disk is full."
     if isinstance(error, OSError) and error.filename and error.strerror:
         return f"{redact_text(plain(str(error.filename)))}: {error.strerror}"
     return text

@@ -278,7 +278,7 @@ def _parse_cursor(cursor: str) -> tuple[float, str] | None:
 
 
 live = api_router("live")
-After = Annotated[str, Query(max_length=2000, description="the id of the last event that was seen")]
+After = Annotated[str, Query(max_length=2000, description="the ID of the last event you received")]
 
 
 @live.get("/events", response_class=Response, responses=stream_of(LiveEvent))

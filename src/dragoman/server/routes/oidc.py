@@ -41,7 +41,7 @@ async def begin(request: Request, to: str = "/") -> Response:
             f"{base_address(request)}{BELOW}/callback", to if _OURS.fullmatch(to) else "/"
         )
     except (SignInRefused, ProviderError) as error:
-        _log.warning("nobody can sign in at %s: %s", provider.settings.issuer, error)
+        _log.warning("users cannot sign in at %s: %s", provider.settings.issuer, error)
         return _refused(502, _AWAY)
     response = RedirectResponse(address, 303, headers=_PRIVATE)
     auth.keep(response, begun, request)
@@ -96,7 +96,7 @@ async def logout(request: Request) -> Response:
         notice = await provider.logout_notice(tokens[0])
         person = await auth.end_at_provider(notice)
     except (SignInRefused, ProviderError) as error:
-        _log.warning("a logout of %s is refused: %s", provider.settings.issuer, error)
+        _log.warning("refused a logout of %s: %s", provider.settings.issuer, error)
         return JSONResponse({"error": "invalid_request"}, 400, headers=_PRIVATE)
     context = request.app.state.context
     await context.publisher.recheck()

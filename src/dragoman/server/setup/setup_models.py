@@ -19,7 +19,7 @@ Secret = Annotated[SecretStr, Field(min_length=1, max_length=20_000)]
 
 
 class NewKey(Body):
-    key: Annotated[Secret, Field(description="it is stored, and never sent back")]
+    key: Annotated[Secret, Field(description="stored, and never sent back")]
 
 
 class NewProvider(Body):
@@ -44,20 +44,20 @@ class NewServer(Body):
     name: Annotated[str, Field(max_length=60, examples=["files"])]
     command: Annotated[_Text | None, Field(description="the program, without its arguments")] = None
     args: Annotated[list[_Text], Field(max_length=100)] = Field(default_factory=list)
-    env: Annotated[_Texts, Field(description="what looks like a secret is stored as a key is")] = Field(
+    env: Annotated[_Texts, Field(description="values that look like secrets are stored like keys")] = Field(
         default_factory=dict
     )
     cwd: _Text | None = None
     url: Annotated[_Text | None, Field(description="its address, if it is not a program")] = None
-    headers: Annotated[_Texts, Field(description="what looks like a secret is stored as a key is")] = Field(
-        default_factory=dict
+    headers: Annotated[_Texts, Field(description="values that look like secrets are stored like keys")] = (
+        Field(default_factory=dict)
     )
     sse: Annotated[bool, Field(description="of an older server")] = False
     oauth: Annotated[bool, Field(description="it wants a sign-in in the browser")] = False
 
 
 class ConfirmedServer(NewServer):
-    confirm: Annotated[str, Field(max_length=200, description="from the plan that was shown")]
+    confirm: Annotated[str, Field(max_length=200, description="from the plan that you saw")]
 
 
 _Words = Annotated[str, Field(min_length=1, max_length=2200)]
@@ -67,7 +67,7 @@ _Rules = Annotated[list[_Words], Field(max_length=200, examples=[["files.read", 
 class AgentBody(Body):
     """What an agent is, as the settings have it. What is left out is as for everybody."""
 
-    description: Annotated[_Text, Field(description="what it is good at: other agents read this")] = ""
+    description: Annotated[_Text, Field(description="its strengths; other agents read this")] = ""
     prompt: Annotated[str, Field(max_length=100_000, description="after the general system prompt")] = ""
     model: Annotated[str | None, Field(max_length=300, examples=["ollama/qwen3"])] = None
     tools: Annotated[
@@ -84,13 +84,15 @@ class AgentBody(Body):
 class SkillBody(Body):
     """What a skill says, as its `SKILL.md` has it. What else stands in the front matter stays."""
 
-    description: Annotated[_Text, Field(min_length=1, description="what the model sees before it loads it")]
-    when: Annotated[_Text, Field(description="when it is to be used")] = ""
+    description: Annotated[
+        _Text, Field(min_length=1, description="the text that the model sees before it loads the skill")
+    ]
+    when: Annotated[_Text, Field(description="when to use it")] = ""
     always: Annotated[bool, Field(description="its text is in the system prompt of every turn")] = False
     text: Annotated[str, Field(min_length=1, max_length=200_000, description="Markdown")]
     version: Annotated[
         str | None,
-        Field(max_length=100, description="of what is changed; a new one has none"),
+        Field(max_length=100, description="of the object you change; a new one has none"),
     ] = None
 
 
@@ -311,7 +313,7 @@ class TrustDecision(Body):
 
     folder: str
     trusted: bool
-    seen: Annotated[str, Field(description="from the list: the files as they were shown")]
+    seen: Annotated[str, Field(description="from the list: the files as you saw them")]
 
 
 @dataclass(slots=True)

@@ -215,7 +215,7 @@ class ObjectBlobs:
             async with asyncio.timeout(_OPENING):
                 await self._is_ours()
         except TimeoutError:
-            _log.warning("%s does not answer: attachments cannot be used until it does", self)
+            _log.warning("%s does not answer: attachments are unavailable until it does", self)
         except StoreUnavailable as error:
             if not error.retryable:
                 raise ConfigError(str(error)) from None

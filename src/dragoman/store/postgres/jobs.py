@@ -152,7 +152,7 @@ class PostgresJobs:
                 task = asyncio.current_task()
                 if task is not None and task.cancelling():  # told to stop, it found nobody to tell
                     raise asyncio.CancelledError from error
-                _log.warning("the queue of turns cannot be read, and is tried again: %s", _first_line(error))
+                _log.warning("cannot read the queue of turns, trying again: %s", _first_line(error))
             await asyncio.sleep(_AGAIN)
 
     async def waiting(self) -> tuple[int, float]:
@@ -188,7 +188,7 @@ def _note_failure(job: asyncio.Task[Any]) -> None:
 
 
 def _unavailable(error: BaseException) -> StoreUnavailable:
-    return StoreUnavailable(f"the queue of turns: {_first_line(error)}", "it is tried again", retryable=True)
+    return StoreUnavailable(f"the queue of turns: {_first_line(error)}", "trying again", retryable=True)
 
 
 def _first_line(error: BaseException) -> str:

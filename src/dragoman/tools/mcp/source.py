@@ -343,7 +343,7 @@ class McpSource:
         except (ConnectionLost, ToolFailed) as error:
             if not told:
                 why = redact_text(str(error), self._secrets)
-                _log.warning("the list of the server %s changed and cannot be read: %s", self.name, why)
+                _log.warning("the list of MCP server %s changed and is unreadable: %s", self.name, why)
             return False
         return True
 

@@ -278,7 +278,7 @@ class Undo:
         try:
             await in_thread(partial(finish_reverts, self._histories))
         except (OSError, ValueError, sqlite3.Error, BadRequest, StoreUnavailable) as error:
-            _log.warning("a revert in several folders was not finished, nor undone: %s", error)
+            _log.warning("an undo in several folders was neither finished nor reverted: %s", error)
         for history in self._opened(*self._workspaces.copies()):
             if not history.is_there:
                 continue
@@ -291,7 +291,7 @@ class Undo:
                 await in_thread(history.forget)
                 await in_thread(history.close)  # there may be one for every fork; it opens again
             except (OSError, sqlite3.Error, StoreUnavailable) as error:
-                _log.warning("what was done to the workspace cannot be read: %s", error)
+                _log.warning("cannot read the file records of the workspace: %s", error)
 
     async def forget(self, conversations: Sequence[str]) -> None:
         """They were deleted, and so is what is recorded of them, and the folders they had for themselves."""
@@ -306,7 +306,7 @@ class Undo:
         try:
             await in_thread(forget)
         except (OSError, sqlite3.Error, StoreUnavailable) as error:
-            _log.warning("what deleted conversations did to the workspace could not be deleted: %s", error)
+            _log.warning("cannot delete the file records of deleted conversations: %s", error)
 
     def _recorded(self) -> WorkspaceHistory:
         """Of the runtime's own folder, or, where it has none, of the first that has a name."""

@@ -125,7 +125,7 @@ class JobDriver(TaskDriver):
             with self._given_up_on_error(started):
                 await self._hand_over(started.turn.id, started.turn.epoch)
         except StoreUnavailable as error:  # it is stored: whoever looks for such turns finds it
-            _log.warning("turn %s is handed over later: %s", started.turn.id, error)
+            _log.warning("will hand over turn %s later: %s", started.turn.id, error)
 
     async def adopt(self, turn: str, *, wanted: bool = False) -> bool:
         """Here only where a turn of this process works with it; else by whoever is next in the queue."""
@@ -192,9 +192,9 @@ class JobDriver(TaskDriver):
         except NotFound:
             pass  # it was deleted
         except StoreUnavailable as error:
-            _log.warning("turn %s is resumed later: %s", turn, error)
+            _log.warning("will resume turn %s later: %s", turn, error)
         except Exception:
-            _log.exception("turn %s could not be resumed", turn)
+            _log.exception("cannot resume turn %s", turn)
         finally:
             self._leave(turn)
 

@@ -174,7 +174,7 @@ class TaskDriver:
                 await self._release_all()
             if isinstance(error, TurnQuarantined):
                 self._quarantined[turn] = error.why
-                _log.warning("%s; it is left as it is, and can be cancelled or deleted", error)
+                _log.warning("%s; it stays as it is, and you can cancel or delete it", error)
                 with suppress(StoreUnavailable):  # who is told finds that nobody runs it
                     await tell_quarantined(self._store, turn, epoch, error.why)
             raise
@@ -206,7 +206,7 @@ class TaskDriver:
             raise
         except Exception as error:  # damage that nobody thought of: the others go on
             self._quarantined[turn] = f"{type(error).__name__}: {error}"
-            _log.error("turn %s cannot be resumed; it is left as it is", turn, exc_info=error)
+            _log.error("cannot resume turn %s; it stays as it is", turn, exc_info=error)
 
     async def _find_lost(self) -> None:
         """Turns that are ours by the store, and do not run here: what made them so was written, and we were
@@ -331,7 +331,7 @@ class TaskDriver:
             return
         if error is not None and not isinstance(error, Fenced | TurnInterrupted):
             trace = None if isinstance(error, StoreUnavailable) else error
-            _log.error("turn %s broke off; it is tried again: %s", log.id, error, exc_info=trace)
+            _log.error("turn %s broke off; trying again: %s", log.id, error, exc_info=trace)
         if not self._closing:
             self._broken_off[log.id] = log.epoch
             self._background.run(f"releasing turn {log.id}", self._release_all)

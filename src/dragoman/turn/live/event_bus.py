@@ -119,7 +119,9 @@ def _rows(log: TurnLog, events: list[Event]) -> list[StoredEvent]:
             body.encode()  # half a character is no text
             rows.append(StoredEvent(log.id, event.seq, body))
         except (TypeError, ValueError) as error:
-            _log.warning("turn %s: an event (%s) cannot be told elsewhere: %s", log.id, event.type, error)
+            _log.warning(
+                "turn %s: cannot send an event (%s) to other processes: %s", log.id, event.type, error
+            )
     return rows
 
 

@@ -128,7 +128,7 @@ class Uploads:
             except (OSError, client_error(), DragomanError, ValueError, LookupError, TypeError) as error:
                 self._paused_until = now + PAUSE
                 why = redact_text(str(error), self._endpoint.secrets) or type(error).__name__
-                _log.warning("a file is not uploaded, and goes with each request: %s", why)
+                _log.warning("cannot upload a file, so it goes with each request: %s", why)
                 return None
             lifetime = self._service.lifetime
             expires = None if lifetime is None else now + lifetime - _MARGIN

@@ -106,7 +106,7 @@ class AgentRun(TurnWriter):
         """The results of calls that change the state: who reads the run has the new one by its events."""
         while self._updates:
             with suppress(AlreadyAnswered, NotFound):  # another reader of the same turn was faster
-                await turn.deliver(self._updates.pop(), "The state is changed.")
+                await turn.deliver(self._updates.pop(), "Changed the state.")
 
     # ── what happens ──────────────────────────────────────────────────────────────────────────────
 
@@ -199,7 +199,7 @@ class AgentRun(TurnWriter):
             yield {"type": "RUN_ERROR", "message": failure, "usage": used}
             return
         if end.state == "cancelled" and not self._all_outcomes:
-            yield {"type": "RUN_ERROR", "message": "the run was cancelled", "code": "cancelled"}
+            yield {"type": "RUN_ERROR", "message": "The run was cancelled.", "code": "cancelled"}
             return
         kind = "cancelled" if end.state == "cancelled" else "success"
         yield {"type": "RUN_FINISHED", **self._named, "outcome": {"type": kind}, "usage": used}

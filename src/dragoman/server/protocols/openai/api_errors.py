@@ -129,7 +129,7 @@ async def _answered(handle: Callable[[Request], Awaitable[Response]], request: R
     except RequestValidationError as error:
         return _malformed(error)
     except (UnicodeEncodeError, PydanticSerializationError):
-        return error_response(400, "a text holds half a character (a lone surrogate), which cannot be stored")
+        return error_response(400, "A string has a lone surrogate, which Dragoman cannot store.")
     except HTTPException as error:
         return error_response(error.status_code, detail_of(error), headers=dict(error.headers or {}))
     except DragomanError as error:

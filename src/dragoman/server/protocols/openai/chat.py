@@ -117,22 +117,26 @@ class StreamOptions(Lenient):
 
 
 _REFUSALS: Refusals = (
-    ("n", lambda n: n != 1, "one answer is given to a request: n is 1"),
-    ("logprobs", bool, "log probabilities are not given"),
-    ("top_logprobs", bool, "log probabilities are not given"),
-    ("logit_bias", bool, "logit_bias is not taken"),
+    ("n", lambda n: n != 1, "Dragoman gives one answer per request. Set n to 1."),
+    ("logprobs", bool, "Dragoman does not return log probabilities."),
+    ("top_logprobs", bool, "Dragoman does not return log probabilities."),
+    ("logit_bias", bool, "Dragoman does not support logit_bias."),
     ("modalities", lambda kinds: kinds != ["text"], "answers are text alone"),
     ("audio", bool, "answers are text alone"),
-    ("prediction", bool, "predicted outputs are not taken"),
+    ("prediction", bool, "Dragoman does not support predicted outputs."),
     ("functions", bool, "functions are old: send them as tools"),
     ("function_call", bool, "function_call is old: send tool_choice"),
-    ("web_search_options", bool, "the search of a provider is not offered: an agent has tools of its own"),
-    ("moderation", bool, "moderation is not offered"),
+    (
+        "web_search_options",
+        bool,
+        "Dragoman does not offer the provider's search. Give the agent a search tool.",
+    ),
+    ("moderation", bool, "Dragoman does not offer moderation."),
 )
 
 
 _REFUSALS_OF_ANSWERS: Refusals = (
-    ("audio", bool, "sound by id is not known here: send what was said as text"),
+    ("audio", bool, "Dragoman does not know audio by ID. Send its text."),
     ("function_call", bool, "function_call is old: send tool_calls"),
 )
 

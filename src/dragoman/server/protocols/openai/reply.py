@@ -41,7 +41,7 @@ from dragoman.turn.output import Unfit, read_answer
 Outcome: TypeAlias = Literal["completed", "tool_calls", "error", "cancelled"]
 
 STOPPED = "stopped"  # the kind of error where the server stops, and the turn goes on when it is back
-BROKEN = "the reply broke off and is written again: ask for it again"
+BROKEN = "The reply broke off, and the model writes it again. Send the request again."
 
 
 @dataclass(slots=True, frozen=True)
@@ -245,7 +245,7 @@ class ReplyReader:
                     yield from self._answer(end.text, finish)
                 yield from self._finish_with("completed", finish)
             case "cancelled":
-                yield from self._finish_with("cancelled", error="the turn was cancelled")
+                yield from self._finish_with("cancelled", error="The turn was cancelled.")
             case _:
                 yield from self._finish_with("error", error=end.error or "the turn failed")
 
@@ -274,7 +274,7 @@ class ReplyReader:
 T = TypeVar("T")
 
 WELCOME = b": welcome\n\n"
-STOPPING = "this server stops: the turn continues when it is started again"
+STOPPING = "The server is stopping. The turn continues after the restart."
 LEFT = "the client went away"
 
 

@@ -69,7 +69,7 @@ def attached_url(url: str, param: str, limit: int, name: str | None = None) -> A
     """The file in a data URL. Addresses of the web are not fetched from here."""
     found = parse_data_url(url)
     if found is None or not found.base64 or not is_media_type(found.media_type):
-        what = "files come as data URLs (data:image/png;base64,…): no address is fetched from here"
+        what = "Send files as data URLs (data:image/png;base64,…). The server fetches no other address."
         raise ApiRefusal(what, param, code="invalid_value")
     return _attached(found.media_type, url[found.begins :], param, limit, name)
 

@@ -253,7 +253,7 @@ async def open_reasoning(context: Context, sealed: str, param: str) -> tuple[str
         mark, found, id = base64.urlsafe_b64decode(sealed).decode().partition(_SEAL)
         message = await context.message(id if found and not mark else "", Right.READ)
     except (binascii.Error, ValueError, NotFound):
-        what = "the encrypted content could not be verified: send reasoning items as you received them"
+        what = "Cannot verify the encrypted content. Send reasoning items as you received them."
         raise ApiRefusal(what, f"{param}.encrypted_content", code="invalid_encrypted_content") from None
     return message.id, tuple(part for part in message.parts if isinstance(part, Reasoning))
 

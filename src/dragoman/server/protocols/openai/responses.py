@@ -169,11 +169,15 @@ def _unknown_parts(include: object) -> bool:
 _REFUSALS: Refusals = (
     ("include", _unknown_parts, f"a response includes {', '.join(sorted(_INCLUDED))}"),
     ("max_tool_calls", bool, "the limits of calls are the agent's"),
-    ("prompt", bool, "prompts by id are not known here"),
-    ("top_logprobs", bool, "log probabilities are not given"),
-    ("truncation", lambda how: how != "disabled", "a history that is too long is compacted, not truncated"),
-    ("context_management", bool, "a history that is too long is compacted here"),
-    ("moderation", bool, "moderation is not offered"),
+    ("prompt", bool, "Dragoman does not support prompts by ID."),
+    ("top_logprobs", bool, "Dragoman does not return log probabilities."),
+    (
+        "truncation",
+        lambda how: how != "disabled",
+        "Dragoman compacts a history that is too long, and does not truncate it.",
+    ),
+    ("context_management", bool, "Dragoman compacts a history that is too long."),
+    ("moderation", bool, "Dragoman does not offer moderation."),
 )
 
 
@@ -199,7 +203,7 @@ class ResponseBody(AnswerOptions):
     def request_options(self) -> dict[str, JsonValue]:
         refuse(self, _REFUSALS)
         if self.background and self.store is False:
-            what = "a response in the background is read later: leave out store, or background"
+            what = "You read a background response later. Leave out `store`, or `background`."
             raise ApiRefusal(what, "store", code="mutually_exclusive_parameters")
         if self.previous_response_id and self.conversation:
             what = "previous_response_id and conversation both say where to continue: send one of them"
