@@ -104,20 +104,18 @@ async def measure(server: Server) -> list[str]:
 
             await talk("rounds 1", 20)  # statements are prepared, caches are warm
             await talk("stream 20 0.02", 8)
-            lines.append(
-                _line("a web node and a worker that do nothing, a second", await meter.measure_idle())
-            )
+            lines.append(_line("idle web server and worker, per second", await meter.measure_idle()))
             size = await _size(db)
             turn = await talk("rounds 0", 40)
-            lines.append(_line("a turn without tools, asked for and followed at a web node", turn))
+            lines.append(_line("a turn without tools, sent and followed on one web server", turn))
             disk = (await _size(db) - size) / 40
             lines.append(_line("one more tool round", (await talk("rounds 6", 12) - turn) * (1 / 6)))
             few = await talk("stream 20 0.02", 16, at_once=16)
             many = await talk("stream 120 0.02", 16, at_once=16)
-            lines.append(_line("one more piece of text, 16 turns streaming 50 a second", (many - few) * 0.01))
+            lines.append(_line("one more text chunk, 16 turns streaming 50 per second", (many - few) * 0.01))
             followed = await talk("stream 120 0.02", 16, at_once=16, followers=3)
             lines.append(
-                _line("the same piece for one more follower at that node", (followed - many) * (1 / 240))
+                _line("the same chunk for one more follower on that server", (followed - many) * (1 / 240))
             )
             await talk("ask 1", 40)
             connections = await db.fetchval(
@@ -126,10 +124,10 @@ async def measure(server: Server) -> list[str]:
             memory = [node["mb"] for node in (await web.do(), await worker.do())]
         lines += [
             "",
-            f"On disk, with indexes: {disk / 1024:.0f} kB a turn of two short messages. "
+            f"On disk, with indexes: {disk / 1024:.0f} kB per turn of two short messages. "
             f"Connections: {connections} for these two nodes under this load. "
             f"Memory: {memory[0]:.0f} MB for the web node, {memory[1]:.0f} MB for the worker. "
-            "A turn that waits for a person costs its rows, and what looking past it does.",
+            "A turn that waits for a user costs its rows and the scans that skip it.",
             "",
             await looks(server, db),
         ]
@@ -157,9 +155,10 @@ async def looks(server: Server, db: Any) -> str:
             used = (time.process_time() - began, server_cpu(server) - at_server)
             spent[name] = " and ".join(f"{one / 5 * 1000:.0f} ms" for one in used)
         return (
-            f"A look for turns that nobody runs, beside {WAITING:,} that wait (a node looks every five "
-            f"seconds): {spent['without']} of CPU, in the node and in PostgreSQL; if those were read as "
-            f"well, {spent['with']}."
+            f"Every five seconds, each server scans for turns that no process runs. With {WAITING:,} waiting "
+            f"turns in the store, a scan costs {spent['without']} of CPU in the "
+            "server and in PostgreSQL. If it "
+            f"read the waiting turns too, it would cost {spent['with']}."
         )
     finally:
         await store.close()

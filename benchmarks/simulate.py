@@ -114,7 +114,7 @@ def _many(rate: float, places: int, service: Service) -> list[float]:
 def sizes() -> str:
     """Places for a rate of arrivals, at several loads of them."""
     lines = [
-        "| turns/s | places | busy | wait by the formula | simulated | if turns vary more | p99 of that |",
+        "| turns/s | slots | busy | wait by formula | simulated | if turns vary more | its p99 |",
         "|---|---|---|---|---|---|---|",
     ]
     for rate, busy in ((1.6, 0.95), (1.6, 0.8), (16.0, 0.95), (16.0, 0.8)):
@@ -130,7 +130,7 @@ def sizes() -> str:
 def limits() -> str:
     """One person's program asks for very many turns at once, while others talk as they always do."""
     lines = [
-        "| per_person | others wait, mean | p99 | the one with the program waits, mean |",
+        "| per_person | wait of others, mean | p99 | wait of the user with the script, mean |",
         "|---|---|---|---|",
     ]
     for limit in (None, 32, 8, 4):
@@ -152,9 +152,10 @@ def main() -> None:
     words.add_argument("--write", type=Path, help="a file with tables of these")
     wanted = words.parse_args()
     text = (
-        f"Turns of {MEAN:g} seconds on average, arriving at random:\n\n{sizes()}\n\n"
-        f"48 places, 1.6 turns a second, and one person who asks for 400 turns at once; what others wait in "
-        f"the ten minutes after that:\n\n{limits()}"
+        f"Turns take {MEAN:g} seconds on average and arrive at random:\n\n{sizes()}\n\n"
+        "With 48 slots and 1.6 turns per second, one user sends 400 turns at "
+        "the same time. In the ten minutes "
+        f"after that, the others wait:\n\n{limits()}"
     )
     print(text)
     if wanted.write is not None:

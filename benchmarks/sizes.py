@@ -159,12 +159,12 @@ def operations(runtime: Runtime, filler: Filler, db: asyncpg.Connection[Any]) ->
         "open a conversation": lambda _: Trees(runtime).read("conv_90000003"),
         "claim a turn": lambda n: store.claim(f"turn_9000000{n % 10}"),
         "delete a conversation": delete,
-        "search for a word of one text in a thousand": search("seldom"),
-        "search for a word of every text": search("common"),
+        "search for a word in one text of a thousand": search("seldom"),
+        "search for a word in every text": search("common"),
         "search for a title": search("about"),
-        "search for two words that are in no text together": search("common not"),
-        "the same, by a person with ten conversations of 1,000 messages": search("common not", "long"),
-        "a word of every text, by that person": search("common", "long"),
+        "search for two words that no text has together": search("common not"),
+        "the same, by a user with ten conversations of 1,000 messages": search("common not", "long"),
+        "a word in every text, by that user": search("common", "long"),
     }
 
 
@@ -266,8 +266,8 @@ async def run(server: Server, shares: Sequence[int]) -> list[str]:
             found = await measure(url, filler, db)
             for more in (0, 3) if share in (0, shares[-1]) else (0,):
                 at_rest = await rest(server, url, more)
-                beside = f" beside {more + 1} workers" if more else ""
-                found |= {f"{name} at rest{beside}, a second": one for name, one in at_rest.items()}
+                others = f" with {more + 1} workers" if more else ""
+                found |= {f"{name} idle{others}, per second": one for name, one in at_rest.items()}
             for name, one in found.items():
                 table.setdefault(name, {})[share] = one
                 print(f"  {name}: {one:.2f} ms", flush=True)

@@ -25,8 +25,8 @@ TARGETS = {"you": 12.0, "passive": 9.0, "semicolon": 1.0, "stand-in": 0.5, "hous
 LONGEST = 35  # words of a sentence
 WORDS_PER_BLOCK = 150
 
-# Generated from code or data, or in other people's words.
-_LEFT_OUT = {"docs/project/compared.md", "docs/project/scale.md", "docs/reference/rules.md"}
+# Generated from data.
+_LEFT_OUT = {"docs/reference/rules.md"}
 _IRREGULAR = (
     "begun|bound|broken|brought|built|cut|done|drawn|driven|found|forgotten|given|gone|held|hidden|kept|known|"
     "laid|left|lost|made|meant|paid|put|read|run|said|seen|sent|set|shown|spoken|split|stored|struck|taken|"

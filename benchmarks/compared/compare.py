@@ -97,14 +97,14 @@ def count_lines(source: str) -> int:
 
 
 def _table(rows: list[list[str]], version: str, processes: int) -> Iterator[str]:
-    yield f"With pydantic-ai {version}. CPU in milliseconds of a run: the mean of {TIMES} in one process, "
-    yield f"of {processes} processes the cheapest." if processes > 1 else "once."
+    yield f"With pydantic-ai {version}. CPU in milliseconds per run: the mean of {TIMES} runs in one process,"
+    yield f"and the lowest of {processes} processes." if processes > 1 else "once."
     yield ""
-    yield "| program | lines here | there | CPU here | there | there / here |"
+    yield "| program | lines: Dragoman | pydantic-ai | CPU: Dragoman | pydantic-ai | ratio |"
     yield "|---|---:|---:|---:|---:|---:|"
     yield from (f"| {' | '.join(row[:6])} |" for row in rows)
     lines = [sum(int(row[column]) for row in rows) for column in (1, 2)]
-    yield f"| **together** | **{lines[0]}** | **{lines[1]}** | | | |"
+    yield f"| **total** | **{lines[0]}** | **{lines[1]}** | | | |"
     yield ""
     yield "| program | Dragoman | pydantic-ai |"
     yield "|---|---|---|"
