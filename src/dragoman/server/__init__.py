@@ -1,4 +1,4 @@
-"""The runtime over HTTP: an API, live streams and a page."""
+"""Serve the runtime over HTTP: an API, live streams and a web UI."""
 
 from dragoman.installed import require
 

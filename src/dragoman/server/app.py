@@ -1,4 +1,4 @@
-"""Builds the ASGI applications: the API alone, to be mounted, and what `dragoman serve` serves."""
+"""Build the ASGI applications: the API alone for mounting, and the server behind `dragoman serve`."""
 
 from __future__ import annotations
 
@@ -46,20 +46,21 @@ from dragoman.server.shapes import CurrentModel, Problem
 from dragoman.trace_context import HEADER, parse_header, within
 
 UPLOAD_LIMIT = 25_000_000
-# Files keep their length, so that a download shows its progress.
+# These types are sent uncompressed: they keep their length, so that a download shows its progress.
 _SENT_AS_IS = (*DEFAULT_EXCLUDED_CONTENT_TYPES, "application/octet-stream", "application/pdf")
-# What a script of another origin may read of a reply, besides its body.
+# Response headers that a script of another origin can read.
 _FOR_SCRIPTS = (
     "x-resumable-stream-id",
     "x-dragoman-turn",
     "x-dragoman-conversation",
     "x-request-id",
     "retry-after",
-    "x-should-retry",  # an SDK that cannot read it repeats what failed, and what its tools have done
+    # An SDK that cannot read this header retries failed requests, and with them the effects of their tools.
+    "x-should-retry",
 )
 
 
-# The routes as they are: where a router is included, FastAPI builds all its validators once more.
+# The routes are copied one by one: if FastAPI includes a router, it builds all its validators again.
 _API = [
     route
     for router in (
@@ -85,7 +86,7 @@ _API = [
     )
     for route in router.routes
 ]
-# What a server has, and an application of somebody's own has not.
+# Routes that only the server has. A mounted API does not include them.
 _BESIDE_THE_API = [
     route
     for router in (people.sign_in, oidc.router, monitoring.router, openai.router, page.router)
@@ -94,7 +95,7 @@ _BESIDE_THE_API = [
 
 
 def routes() -> FastAPI:
-    """The routes of the API and their description, without a runtime behind them."""
+    """Return an app with the API routes and their description, but without a runtime."""
     app = FastAPI(
         title="Dragoman",
         version=version("dragoman"),
@@ -104,7 +105,7 @@ def routes() -> FastAPI:
         openapi_url="/api/openapi.json",
         routes=[*_API],
     )
-    app.openapi_version = "3.2.0"  # the first version that describes the items of a stream
+    app.openapi_version = "3.2.0"  # Version 3.2.0 is the first that describes the items of a stream.
     app.openapi = describe(app, app.openapi)  # type: ignore[method-assign]  # FastAPI's own way
     return app
 
@@ -119,10 +120,11 @@ def api(
     own_settings: OwnSettings | None = None,
     knows: Knows | None = None,
 ) -> FastAPI:
-    """The API alone, to be mounted in an application of your own: `who` tells whose a request is, and `knows`
-    whether there is a user of a name, with whom a conversation can be shared; without it, there is.
+    """Return the API alone, for mounting in your application.
 
-    The runtime has to be open, and is yours to close.
+    `who` returns the user of a request. `knows` tells whether a user of this name exists and a conversation
+    can be shared with them; without it, every user exists. You open the runtime before and close it
+    afterwards.
     """
     app = routes()
     app.state.context = Context(
@@ -157,13 +159,14 @@ def server(
     metrics: monitoring.Reach = "owner",
     own_settings: OwnSettings | None = None,
 ) -> FastAPI:
-    """What `dragoman serve` serves: the API and the page, for people who have signed in. With `own_settings`,
-    whoever runs the server sets it up in the page."""
+    """Return the app that `dragoman serve` runs: the API and the web UI, for signed-in users. With
+    `own_settings`, the admin sets the server up in the web UI.
+    """
 
     async def who(request: Request) -> str | None:
         if person_in(request.scope) is None or not has_body(request.scope):
-            return person_in(request.scope)  # the middleware has found out
-        return await auth.person(request)  # once more: a body may have taken long to arrive
+            return person_in(request.scope)  # The middleware has authenticated this request.
+        return await auth.person(request)  # Authenticate again: the body may have taken long to arrive.
 
     async def knows(user: str) -> bool:
         return user == LOCAL or any(one.name == user for one in await runtime.store.people())
@@ -191,7 +194,7 @@ def server(
         origins=origins,
         path=path,
     )
-    if origins:  # outermost: a browser asks beforehand, without a key
+    if origins:  # The CORS middleware is outermost: a browser's preflight request carries no key.
         app.add_middleware(
             CORSMiddleware,
             allow_origins=[*origins],
@@ -203,12 +206,12 @@ def server(
 
 
 async def everybody_is_known(user: str) -> bool:
-    """An application of somebody's own has its own users."""
+    """Return True: the surrounding application manages its own users."""
     return True
 
 
 def everybody_is_local() -> Who:
-    """For a runtime of one person behind an application that has let them in already."""
+    """Return a `who` for a single-user runtime behind an application that authenticates its user."""
 
     async def who(request: Request) -> str | None:
         return LOCAL
@@ -217,8 +220,9 @@ def everybody_is_local() -> Who:
 
 
 class IncomingTrace:
-    """Takes up the trace of the caller: turns that a request begins hang below its span. Around the API,
-    inside the middleware."""
+    """Continues the caller's trace: turns that a request starts become children of the caller's span. It
+    wraps the API, inside the middleware.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -245,7 +249,7 @@ _COMPONENT = "#/components/schemas/"
 
 
 def describe(app: FastAPI, plain: Callable[[], dict[str, Any]]) -> Callable[[], dict[str, Any]]:
-    """To be put in the place of `app.openapi`."""
+    """Return a replacement for `app.openapi`."""
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
@@ -256,7 +260,7 @@ def describe(app: FastAPI, plain: Callable[[], dict[str, Any]]) -> Callable[[], 
 
 
 def _corrected(schema: dict[str, Any]) -> dict[str, Any]:
-    """With how one signs in, what an error looks like, what a stream is made of, and what is always there."""
+    """Return the schema with security schemes, the error format, stream items and the required properties."""
     components = schema.setdefault("components", {})
     components["securitySchemes"] = _SECURITY
     problem = TypeAdapter(Problem).json_schema(mode="serialization")
@@ -267,12 +271,14 @@ def _corrected(schema: dict[str, Any]) -> dict[str, Any]:
             for status, response in operation["responses"].items():
                 _correct_content(status, response.get("content", {}))
     for union in _unions(schema):
-        for option in union["oneOf"]:  # which one it is, is told by this property alone
+        # This property alone tells the options apart, so each option requires it.
+        for option in union["oneOf"]:
             _require(components["schemas"][option["$ref"].removeprefix(_COMPONENT)], union["discriminator"])
     sent = set(_used(_bodies(schema), components["schemas"]))
     for name, component in components["schemas"].items():
         _drop_titles(component)
-        if name not in sent and name != "Problem":  # which leaves `errors` out where there are none
+        # `Problem` is left out because it omits an empty `errors`.
+        if name not in sent and name != "Problem":
             _require_all(component)
     return schema
 
@@ -286,8 +292,9 @@ def _correct_content(status: str, content: dict[str, Any]) -> None:
 
 
 def _require_all(component: dict[str, Any]) -> None:
-    """A value that we send has all its properties; a default only means that nobody had to give one. Only the
-    codes of sentences are left out where there are none."""
+    """Mark all properties as required: every value that the server sends has them, even those with defaults.
+    Only `said` is optional: a sentence without a code leaves it out.
+    """
     if component.get("properties"):
         component["required"] = [name for name in component["properties"] if name != "said"]
 
@@ -298,7 +305,7 @@ def _require(component: dict[str, Any], discriminator: dict[str, Any]) -> None:
 
 
 def _unions(part: object) -> Iterator[dict[str, Any]]:
-    """The schemas of values that a property tells apart."""
+    """Yield the union schemas that have a discriminator."""
     match part:
         case dict():
             if "oneOf" in part and "discriminator" in part:
@@ -311,7 +318,7 @@ def _unions(part: object) -> Iterator[dict[str, Any]]:
 
 
 def _drop_titles(component: dict[str, Any]) -> None:
-    """Those that only repeat a property's name."""
+    """Remove titles, which only repeat the property's name."""
     for property in component.get("properties", {}).values():
         property.pop("title", None)
 
@@ -326,7 +333,7 @@ def _bodies(schema: dict[str, Any]) -> list[Any]:
 
 
 def _used(part: object, components: dict[str, Any], seen: frozenset[str] = frozenset()) -> Iterator[str]:
-    """The components a part of the description refers to, and those that they refer to."""
+    """Yield the components that this part of the description refers to, directly or indirectly."""
     match part:
         case {"$ref": str(ref)}:
             name = ref.removeprefix(_COMPONENT)

@@ -1,4 +1,4 @@
-"""Writes the audit log: who did what that matters to the safety of others, from where, and when."""
+"""Write the audit log: which user did what that affects the safety of others, from where, and when."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from dragoman.errors import DragomanError
 from dragoman.store.store import AuditEntry, Store
 
-_FAILURES = 60  # failed sign-ins a minute that are written one by one: the rest is counted
+_FAILURES = 60  # failed sign-ins a minute that are logged one by one; the rest is counted
 
 _log = logging.getLogger("dragoman.audit")
 
@@ -19,7 +19,9 @@ _log = logging.getLogger("dragoman.audit")
 async def audit(
     store: Store, action: str, *, person: str = "", address: str = "", object: str = "", **details: JsonValue
 ) -> None:
-    """Add a line. What is done is done: where the store cannot take it, the line is in the server's log."""
+    """Add an entry to the audit log. If the store fails, write the entry to the server's log: the action has
+    already happened.
+    """
     entry = AuditEntry(time.time(), action, person, address, object, details)
     try:
         await store.add_audit(entry)
@@ -28,7 +30,7 @@ async def audit(
 
 
 class FailedSignIns:
-    """Lines about sign-ins that failed. Unauthenticated clients cause them: their number is bounded."""
+    """Audit entries for failed sign-ins. Unauthenticated clients cause them, so their number is limited."""
 
     def __init__(self, store: Store, clock: Callable[[], float] = time.monotonic) -> None:
         self._store = store

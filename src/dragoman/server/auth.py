@@ -1,4 +1,4 @@
-"""Tells who a request is from, by a signed cookie, a key, a password or a link; slows down guessing."""
+"""Authenticate requests by a signed cookie, a key, a password or a link, and slow down guessing."""
 
 from __future__ import annotations
 
@@ -30,25 +30,27 @@ from dragoman.store.store import Identity, Store
 from dragoman.stored_keys import open_private
 
 SIGN_IN_FIRST = sentence("sign_in.first")
-_LIFETIME = 30 * 24 * 3600  # seconds a sign-in holds
-_OIDC = "oidc"  # in a cookie: its sign-in was made at the provider
-_REMEMBERED = 365 * 24 * 3600  # seconds a browser is known as one that has signed in
-_LONGEST_NAME = 50  # characters, before a number
+_LIFETIME = 30 * 24 * 3600  # seconds that a sign-in lasts
+_OIDC = "oidc"  # marks a cookie whose sign-in was made at the provider
+_REMEMBERED = 365 * 24 * 3600  # seconds that the server recognizes a browser that has signed in
+_LONGEST_NAME = 50  # characters, before a number is added
 _SLOWLY = 1.0  # seconds that a wrong password takes
 
 
 @dataclass(slots=True, frozen=True)
 class SignedIn:
-    """Who a request is from. `session` is their sign-in; empty for a key."""
+    """The user of a request. `session` is the hash of the sign-in's cookie, empty for a key."""
 
     person: str
     is_admin: bool = False
     session: str = ""
-    at_provider: bool = False  # they signed in there
+    at_provider: bool = False  # whether the user signed in at the provider
 
 
 class Auth:
-    """Who may use the server. Sign-ins outlive the process: cookies are signed with a secret from a file."""
+    """Authentication of the server's users. Sign-ins outlive the process: a secret from a file signs the
+    cookies.
+    """
 
     def __init__(
         self,
@@ -61,7 +63,7 @@ class Auth:
         oidc: OidcProvider | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`token` is that of the first link; `key` is for programs of whoever runs the server."""
+        """`token` is the token of the first link. `key` is for programs of the user who runs the server."""
         self.oidc = oidc
         self.links = Links()
         self.token = self.links.add(LOCAL, token)
@@ -73,24 +75,25 @@ class Auth:
         self._clock = clock
         self._guesses = Guesses()
         self.failed = FailedSignIns(store)
-        self.cookie = f"dragoman_{hashlib.sha256(secret).hexdigest()[:8]}"  # two servers, two names
+        # Two servers on one host use different cookie names.
+        self.cookie = f"dragoman_{hashlib.sha256(secret).hexdigest()[:8]}"
 
     async def person(self, request: HTTPConnection) -> str | None:
-        """The name of the person, or None for a stranger."""
+        """Return the user's name, or None for an unauthenticated client."""
         found = await self.signed_in(request)
         return found.person if found is not None else None
 
     async def signed_in(self, request: HTTPConnection) -> SignedIn | None:
-        """Who it is from, and by which sign-in. None for a stranger."""
+        """Return the user and the sign-in of a request, or None for an unauthenticated client."""
         if (key := _bearer(request)) is not None:
             person = await self._person_with_key(key)
             return SignedIn(person, person == LOCAL) if person is not None else None
         return await self._in_cookie(request.cookies.get(self.cookie, ""))
 
     async def sign_in(self, password: str, request: HTTPConnection) -> str | None:
-        """Who this password, key or link belongs to. A wrong one takes a second, and slows down who tries.
+        """Return the user of this password, key or link, or None.
 
-        A link is used up, as it is where it is opened.
+        A wrong one takes a second and slows down further tries. A link is used up, as when it is opened.
         """
         attempt = await self.attempt(request)
         person = await self.use_link(password) or await self._person_with_password(password)
@@ -102,7 +105,7 @@ class Auth:
         return person
 
     async def attempt(self, request: HTTPConnection) -> Try:
-        """One try to sign in, when it is its turn. Whoever makes too many wrong ones gets 429."""
+        """Wait until this client may try to sign in. Raises HTTPException 429 after too many wrong tries."""
         address = request.client.host if request.client else ""
         try:
             known = await self._in_cookie(request.cookies.get(f"{self.cookie}_browser", ""), "browser")
@@ -114,15 +117,18 @@ class Auth:
         return attempt
 
     async def add_link(self, person: str, lifetime: float) -> str:
-        """The token of a new link, which is worth as much as the key they have now. Who signs in at a
-        provider does so in each browser: the provider ends what it began."""
+        """Return the token of a new link, which is valid only as long as the user's current key.
+
+        Raises BadRequest for users of the identity provider: they sign in there with each browser, so that
+        the provider can end every sign-in that it began.
+        """
         if await self._store.epoch_of_identity(person) is not None:
             raise BadRequest(sentence("sign_in.no_link"))
         key = None if person == LOCAL else await self._store.key_of(person) or ""
         return self.links.add(person, key=key, lifetime=lifetime)
 
     async def use_link(self, token: str) -> str | None:
-        """Whom it signs in, once."""
+        """Use a link up and return its user, or None if it is invalid."""
         return await self._person_of_link(self.links.use(token))
 
     async def _person_of_link(self, owner: LinkOwner | None) -> str | None:
@@ -131,7 +137,7 @@ class Auth:
         return owner.person
 
     async def set_cookie(self, response: Response, person: str, request: HTTPConnection) -> None:
-        """Two of them: who this is, and for a long time, that this browser has signed in as them before."""
+        """Set two cookies: one for the sign-in, and a long-lived one that recognizes this user's browser."""
         secure, below = request.url.scheme == "https", str(request.scope.get("root_path", ""))
         self._set(
             response,
@@ -147,8 +153,9 @@ class Auth:
     async def set_oidc_cookie(
         self, response: Response, person: str, account: Account, request: HTTPConnection
     ) -> None:
-        """This is the user of an account, until the provider's session ends, or for as long as the settings
-        say."""
+        """Set the cookie of a user of the provider. It lasts until the provider ends the session, or for the
+        configured time.
+        """
         assert self.oidc is not None
         settings = self.oidc.settings
         admin = key_hash(settings.admin_group) if settings.admin_group in account.groups else ""
@@ -159,12 +166,12 @@ class Auth:
         self._set(response, self.cookie, value, path=below or "/", seconds=seconds, secure=secure)
 
     def _provider_session(self, session: str) -> str:
-        """What a session of the provider is known by in the store."""
+        """Return the hash that identifies a session of the provider in the store."""
         assert self.oidc is not None
         return key_hash(f"session {self.oidc.settings.issuer} {session}")
 
     async def identify(self, account: Account) -> Identity | None:
-        """The user of an account, who is added when they sign in for the first time."""
+        """Return the user of an account. The first sign-in adds the user."""
         assert self.oidc is not None
         return await self._store.identify(
             self.oidc.settings.issuer,
@@ -176,8 +183,10 @@ class Auth:
         )
 
     async def end_at_provider(self, notice: LogoutNotice) -> str | None:
-        """Void the sign-ins that the provider has ended, at every server of this store. Returns the user
-        where all of theirs were. SignInRefused where the notice was used before."""
+        """End the sign-ins that the provider has ended, on every server of this store.
+
+        Returns the user if all of their sign-ins ended. Raises SignInRefused if the notice was used before.
+        """
         assert self.oidc is not None
         now = self._clock()
         issuer = self.oidc.settings.issuer
@@ -189,8 +198,9 @@ class Auth:
         return await self._store.end_sessions_of_identity(issuer, notice.subject, secrets.token_urlsafe(9))
 
     def keep(self, response: Response, begun: PendingSignIn, request: HTTPConnection) -> None:
-        """Let the browser keep what a sign-in at the provider began with. It comes back from another site, so
-        that this cookie has to be sent then; its path is that of the sign-in alone."""
+        """Keep the state of a pending sign-in in a cookie. The provider redirects from another site, so the
+        cookie is `lax`. Its path covers only the sign-in.
+        """
         body = base64.urlsafe_b64encode(begun.dump().encode()).decode()
         below = str(request.scope.get("root_path", ""))
         response.set_cookie(
@@ -204,7 +214,9 @@ class Auth:
         )
 
     async def take(self, response: Response, state: str, request: HTTPConnection) -> PendingSignIn | None:
-        """What this browser began with this state, once: no other server of this store takes it again."""
+        """Return the pending sign-in that this browser began with this state, or None. Only one server of
+        this store can take it, and only once.
+        """
         name, below = self._begun_cookie(state), str(request.scope.get("root_path", ""))
         body, _, signature = request.cookies.get(name, "").rpartition(".")
         if not body or not _same(signature, self._sign(body, "", "begun")):
@@ -216,7 +228,7 @@ class Auth:
         return begun if await self._store.use_once(key_hash(f"state {state}"), begun.until, now) else None
 
     def _begun_cookie(self, state: str) -> str:
-        """One for each sign-in: two tabs may sign in at the same time."""
+        """Return the name of the cookie of one sign-in: two tabs can sign in at the same time."""
         return f"{self.cookie}_{key_hash(state)[:12]}"
 
     def _set(
@@ -227,12 +239,12 @@ class Auth:
         )
 
     def session(self, request: HTTPConnection) -> str | None:
-        """The sign-in by which a request comes in, by the hash of its cookie. None for a key."""
+        """Return the hash of the cookie that a request signs in with, or None for a key."""
         cookie = request.cookies.get(self.cookie, "")
         return key_hash(cookie) if cookie and _bearer(request) is None else None
 
     async def sign_out(self, response: Response, request: HTTPConnection) -> None:
-        """The browser forgets the cookie, and no server of this store takes it again."""
+        """Delete the cookie, and end its sign-in on every server of this store."""
         if (session := self.session(request)) is not None:
             now = self._clock()
             await self._store.end_session(session, now + _LIFETIME, now)
@@ -269,13 +281,16 @@ class Auth:
             return None
 
     def _is_admin_group(self, hash: str) -> bool:
-        """Whether a user was in the group that is the admins' now."""
+        """Return whether this is the hash of the current admin group."""
         group = self.oidc.settings.admin_group if self.oidc is not None else None
         return group is not None and hash == key_hash(group)
 
     async def _credential(self, person: str, *, at_provider: bool = False) -> str | None:
-        """The hash of what they signed in with: with another password or key the sign-in is void. One at the
-        provider is void, too, where the provider ended all of theirs, or is no longer ours."""
+        """Return a value that changes with the user's password or key, so that a change ends their sign-ins.
+
+        A sign-in at the provider also ends when the provider ends all of the user's sign-ins, or when the
+        server uses another provider. None if the user or the provider is unknown.
+        """
         if person == LOCAL:
             return None if at_provider else key_hash(self._password or "")
         key = await self._store.key_of(person)
@@ -285,7 +300,9 @@ class Auth:
         return f"{key}.{epoch}.{self.oidc.settings.issuer}" if epoch and self.oidc is not None else None
 
     async def _signed(self, person: str, seconds: int, purpose: str = "", *at_provider: str) -> str:
-        """Two sign-ins of a second are two: signing one out leaves the other."""
+        """Return a signed cookie. Two sign-ins within a second differ, so signing one out leaves the
+        other.
+        """
         until = str(int(self._clock()) + seconds)
         text = "\n".join((person, secrets.token_urlsafe(9), *at_provider, until))
         body = base64.urlsafe_b64encode(text.encode()).decode()
@@ -293,18 +310,21 @@ class Auth:
         return f"{body}.{self._sign(body, credential, purpose)}"
 
     def _sign(self, body: str, credential: str, purpose: str) -> str:
-        """A cookie of one purpose is none of another."""
+        """Return the signature of a cookie. A cookie for one purpose is invalid for another."""
         text = f"{body}.{credential}{purpose and '.'}{purpose}".encode("utf-8", "surrogateescape")
         return hmac.new(self._secret, text, hashlib.sha256).hexdigest()
 
 
 def key_hash(key: str) -> str:
-    """What is stored of a key. Keys are long and random, so that a plain hash is enough."""
+    """Return the hash that the store keeps of a key. Keys are long and random, so a plain hash is enough."""
     return hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def load_secret(file: Path) -> bytes:
-    """The secret in this file, made if there is none. Only its owner can read it."""
+    """Return the secret in this file, and create the file if it is missing. Only its owner can read it.
+
+    Raises ConfigError if the file cannot be written or is damaged.
+    """
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with open(file, "xb", opener=open_private) as new:
@@ -320,14 +340,15 @@ def load_secret(file: Path) -> bytes:
 
 
 def _bearer(request: HTTPConnection) -> str | None:
-    """The key that a request brings. None where it has none, whatever a proxy puts into the same header."""
+    """Return the key of a request, or None. Other schemes that a proxy puts into this header are ignored."""
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
     return key.strip() if scheme.lower() == "bearer" else None
 
 
 def _user_name(name: str) -> str:
-    """The name of a new user, from what their provider calls them. It tells users apart for people: who signs
-    in is known by their account alone."""
+    """Return the name of a new user, derived from the name at their provider. It is for display: only the
+    account identifies the user.
+    """
     plain = re.sub(r"[^\w.@-]+", "-", unicodedata.normalize("NFKC", name).lower()).strip("-.")
     return plain[:_LONGEST_NAME] or "user"
 
@@ -339,21 +360,21 @@ def _same(one: str, other: str) -> bool:
 # ── how often passwords may be tried ──────────────────────────────────────────────────────────────
 
 
-_COUNTED = 10_000  # addresses and people of which wrong tries are remembered
+_COUNTED = 10_000  # maximum number of addresses and users whose wrong tries are counted
 
 
 @dataclass(slots=True, frozen=True)
 class TryRate:
-    """So many at once, then so many a second."""
+    """A number of tries at the same time, and then a number a second."""
 
     burst: float
     rate: float
 
 
-ONE = TryRate(5, 1 / 5)  # one address, or one person
+ONE = TryRate(5, 1 / 5)  # one address, or one user
 GUESSERS = TryRate(20, 5)  # all addresses that have guessed wrong, together
-NEWCOMERS = TryRate(100, 20)  # all others together
-LONGEST = 5.0  # seconds that a try waits for its turn; who would wait longer is sent away
+NEWCOMERS = TryRate(100, 20)  # all other addresses together
+LONGEST = 5.0  # maximum seconds that a try waits for its turn before it is rejected
 
 
 class TooManyTries(Exception):
@@ -363,23 +384,24 @@ class TooManyTries(Exception):
 
 
 class Guesses:
-    """Wrong tries cost; right ones cost nothing.
+    """Rate limits for passwords: wrong tries use them up, right ones do not.
 
-    Who guesses wrong is slowed, and shares what is left with others who do. So a person who comes from
-    another address, or with a browser that has signed in before, gets in while somebody guesses.
+    A client that guesses wrong is slowed, and shares a limit with all others that do. So a user with another
+    address, or with a browser that has signed in before, can sign in during an attack.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._ones: dict[str, _Bucket] = {}  # the longest unused first
+        self._ones: dict[str, _Bucket] = {}  # least recently used first
         self._guessers = _Bucket(GUESSERS, clock())
         self._newcomers = _Bucket(NEWCOMERS, clock())
 
     def begin(self, address: str, known: str | None = None) -> Try:
-        """A try. It may be looked at after `wait` seconds; TooManyTries where that is too long.
+        """Return a try that may be checked after `wait` seconds. Raises TooManyTries if that is too long.
 
-        `known` is who has signed in with this browser before: they have a count of their own, whatever others
-        guess at the same address. It is the person's and not the browser's: nobody can collect browsers.
+        `known` is the user who has signed in with this browser before. They have a separate limit, whatever
+        others guess from the same address. The limit belongs to the user, so that collecting browsers gains
+        nothing.
         """
         now = self._clock()
         who = f"person {known}" if known is not None else counted_address(address)
@@ -402,7 +424,7 @@ class Guesses:
 
 
 class Try:
-    """One try that may be made."""
+    """One permitted try."""
 
     def __init__(self, wait: float, buckets: tuple[_Bucket, ...]) -> None:
         self.wait = wait
@@ -414,7 +436,7 @@ class Try:
 
 
 class _Bucket:
-    """Tokens that come back with time. Below nought are those that are promised already."""
+    """A token bucket. A level below zero is the number of tokens that are already promised."""
 
     def __init__(self, pace: TryRate, now: float) -> None:
         self._pace = pace

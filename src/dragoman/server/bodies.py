@@ -1,4 +1,4 @@
-"""The bodies of requests, checked before anything is done with them."""
+"""Validate the bodies of requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pydantic import (
     StringConstraints,
     with_config,
 )
-from typing_extensions import TypedDict  # pydantic wants this one on Python 3.11
+from typing_extensions import TypedDict  # pydantic needs this one on Python 3.11
 
 from dragoman.conversation.sharing import Omitted, Role
 from dragoman.conversation.tree import LONGEST_TAG, MOST_TAGS
@@ -36,23 +36,23 @@ class Body(BaseModel):
 
 
 def _whole(value: object) -> object:
-    """To JSON, 5.0 is an integer."""
+    """Return a whole float as an integer: JSON has a single number type."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 Count = Annotated[int, Field(ge=0, strict=True), BeforeValidator(_whole)]
 Reviews = (
     Review | Annotated[dict[str, Review], Field(examples=[{"shell": "always", "mcp.*": "on_error"}])]
-)  # for all tools, or by patterns of their names and permissions
+)  # one policy for all tools, or policies by patterns of names and permissions
 Switches = Annotated[
     dict[str, Annotated[bool, Strict()]], Field(examples=[{"files": False, "files.read_file": True}])
 ]
 
 
-# Others are refused where it is known which ones there are, in better words than pydantic's.
+# Unknown settings are refused later, with a better message than pydantic's.
 @with_config(ConfigDict(extra="allow", json_schema_extra={"additionalProperties": False}))
 class ConversationSettings(TypedDict, total=False):
-    """What holds in one conversation, before what its agent and the program's settings say."""
+    """Settings of one conversation. They override those of its agent and of the program."""
 
     model: Annotated[str | None, Field(description="as PROVIDER/MODEL")]
     agent: Annotated[str | None, Field(description="who answers")]
@@ -88,7 +88,7 @@ class NewConversation(Body):
 
 
 class ConversationChange(Body):
-    """What is to be different. In `settings`, null takes one away."""
+    """Changes to a conversation. In `settings`, null removes a setting."""
 
     title: Title | None = None
     settings: Settings | None = None
@@ -140,7 +140,7 @@ class Fork(Body):
 
 
 class MessageBody(Body):
-    """What a person says: a text, or texts and files."""
+    """A user's message: text, or text and files."""
 
     text: Annotated[str | None, Field(examples=["What is 17 * 23?"])] = None
     parts: list[Annotated[Text | File, Field(discriminator="type")]] | None = None
@@ -154,7 +154,7 @@ class MessageBody(Body):
 
 
 class TurnBody(Body):
-    """What holds for one turn alone, before what the conversation and the agent say."""
+    """Settings of one turn. They override those of the conversation and the agent."""
 
     model: Annotated[str | None, Field(description="as PROVIDER/MODEL")] = None
     agent: Annotated[str | None, Field(description="who answers")] = None
@@ -191,7 +191,7 @@ class TurnBody(Body):
     ] = []
 
     def turn_options(self) -> TurnOptions:
-        """As they are stored with the turn. BadRequest where one of them cannot be."""
+        """Return the options that are stored with the turn. Raises BadRequest if one of them is invalid."""
         schema = self.output_schema
         return turn_options(
             spec_of_schema(schema) if schema is not None else None,
@@ -215,7 +215,7 @@ class TurnBody(Body):
 
 
 class NewTurn(MessageBody, TurnBody):
-    """A message, and how it is to be answered."""
+    """A new message, and how to answer it."""
 
     parent: Annotated[str | None, Field(description="the message to answer to, if not the leaf")] = None
     queue: Annotated[bool, Field(description="wait for the running turn instead of failing")] = False
@@ -226,17 +226,19 @@ class NewVersion(TurnBody):
 
 
 class Edit(MessageBody, NewVersion):
-    """Another text for a message. What is left out of the rest is as it was for the message it replaces."""
+    """New text for a message. Omitted options stay as they were for the message it replaces."""
 
 
 class Rerun(NewVersion):
-    """How an answer is made once more. What is left out is as it was for the one it repeats."""
+    """How to regenerate an answer. Omitted options stay as they were for the answer it replaces."""
 
     beside: Annotated[bool, Field(description="also while another answer to it is running")] = False
 
 
 class RerunCall(NewVersion):
-    """How a call is made once more: with other arguments, or as if it had given this. Neither: as it was."""
+    """How to repeat a call: with other arguments, or with this result. With neither, the call is repeated as
+    it was.
+    """
 
     arguments: Annotated[dict[str, JsonValue] | None, Field(description="in place of those it had")] = None
     result: Annotated[str | None, Field(description="its result; then the call does not run")] = None
@@ -283,7 +285,7 @@ class ChosenHunks(Body):
 
 
 class Decision(Body):
-    """What a person decided. Which verdicts fit depends on the kind of question."""
+    """A user's decision. The kind of the approval request determines the possible verdicts."""
 
     verdict: Verdict
     scope: Scope = "once"
@@ -297,7 +299,7 @@ class Decision(Body):
 
 
 class NewGrant(Body):
-    """A rule that nobody has asked about yet."""
+    """A rule that is not the answer to an approval request."""
 
     permission: Annotated[
         str,
@@ -314,7 +316,7 @@ class NewGrant(Body):
 
 
 class Result(Body):
-    """What came of a call that the client ran."""
+    """The result of a call that the client ran."""
 
     text: str | None = None
     value: JsonValue = None

@@ -1,4 +1,4 @@
-"""How many connections there may be, and which one is hung up on to make room; without sockets or clock."""
+"""Count connections and choose which to close when the limits are reached, without sockets or a clock."""
 
 from __future__ import annotations
 
@@ -6,28 +6,32 @@ from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-SESSION = "dragoman.session"  # where the scope of a request has the sign-in that it came with
-ADMIN = "dragoman.admin"  # where it has whether who sent it is an admin
-STILL_IN = "dragoman.still_in"  # where it has what tells whether who sent it may still read the answer
-CONNECTION = "connection"  # where the state of a request's scope has its connection
+SESSION = "dragoman.session"  # scope key: the sign-in of the request
+ADMIN = "dragoman.admin"  # scope key: whether the request is from an admin
+STILL_IN = "dragoman.still_in"  # scope key: a check whether the user may still read the answer
+CONNECTION = "connection"  # key in the scope's state: the connection of the request
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class ConnectionLimits:
-    """What connections may take. A stranger is one over which nobody has signed in yet."""
+    """Limits for connections. On a stranger's connection, no user has signed in yet."""
 
-    most: int = 2000  # connections at a time
-    strangers: int = 1000  # strangers among them: the rest is for people who signed in
-    per_address: int = 100  # strangers of one address
-    head: float = 10.0  # seconds until the head of a request is there, from the start or the last answer
+    most: int = 2000  # maximum number of connections
+    strangers: int = 1000  # maximum number of strangers among them: the rest is for signed-in users
+    per_address: int = 100  # maximum number of strangers from one address
+    # seconds until the head of a request is complete, counted from the start or the last answer
+    head: float = 10.0
     head_size: int = 65_536  # bytes of a head
-    stranger: float = 60.0  # seconds until a stranger's request is answered, and the answer read
+    # seconds until a stranger's request is answered and the client has read the answer
+    stranger: float = 60.0
     idle: int = 5  # seconds between an answer and the next request
-    unread: float = 60.0  # seconds in which somebody, whoever it is, reads nothing of what waits for them
+    unread: float = 60.0  # seconds that any client may leave waiting data unread
 
     @classmethod
     def for_files(cls, files: int) -> ConnectionLimits:
-        """With so many open files: a quarter is left for the store, the tools and the providers."""
+        """Return the limits for this number of open files. A quarter of them is left for the store, the tools
+        and the providers.
+        """
         usual = cls()
         most = max(8, min(usual.most, files * 3 // 4))
         strangers = max(4, min(usual.strangers, most // 2))
@@ -35,21 +39,21 @@ class ConnectionLimits:
 
 
 class Peer(Protocol):
-    """One connection, as far as it is counted."""
+    """A connection, as the limits see it."""
 
     @property
     def address(self) -> str:
-        """Who counts as one; empty for a proxy, which many share."""
+        """The address that the connection counts for. It is empty for a proxy, which many clients share."""
 
     def recognise(self) -> None:
-        """Somebody has signed in over it."""
+        """Record that a user has signed in over this connection."""
 
     def hang_up(self) -> None:
-        """End it now, whatever is still to be sent."""
+        """Close the connection immediately, even if data is still to be sent."""
 
 
 class Connections:
-    """All connections there are. Strangers are in the order in which they last asked for something."""
+    """All open connections. Strangers are in the order of their last request."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self._limits = limits
@@ -66,11 +70,11 @@ class Connections:
 
     @property
     def full(self) -> bool:
-        """Whether there is no room, and nobody who could make any."""
+        """Whether the limit is reached and no stranger could be disconnected."""
         return len(self) >= self._limits.most and not self._stranger_count
 
     def add(self, peer: Peer) -> list[Peer]:
-        """A new stranger. Returns those that have to go for it."""
+        """Add a stranger. Returns the strangers that must be disconnected to make room."""
         same_address = self._strangers.get(peer.address, {})
         going: list[Peer] = []
         if peer.address and len(same_address) >= self._limits.per_address:
@@ -84,21 +88,23 @@ class Connections:
         return going
 
     def longest_idle(self, count: int) -> list[Peer]:
-        """Strangers to hang up on: of the address that has the most, those silent longest."""
+        """Return strangers to disconnect: the longest silent ones of the address that has the most."""
         if not self._strangers:
             return []
         address = max(self._strangers, key=lambda address: len(self._strangers[address]))
         return [peer for peer, _ in zip(self._strangers[address], range(count), strict=False)]
 
     def touch(self, peer: Peer) -> None:
-        """It has asked for something, and is the last one to go now."""
+        """Record a request: this stranger is now the last one to be disconnected."""
         same_address = self._strangers.get(peer.address, {})
         if peer in same_address:
             del same_address[peer]
             same_address[peer] = None
 
     def recognise(self, peer: Peer) -> None:
-        """Somebody has signed in over it: it takes no stranger's room any more."""
+        """Record that a user has signed in over this connection. It does not count as a stranger from then
+        on.
+        """
         if self._drop_stranger(peer):
             self._known.add(peer)
 
@@ -123,29 +129,29 @@ class Connections:
 
 
 def connection_of(scope: MutableMapping[str, Any]) -> Peer | None:
-    """The connection that a request came over, where it is one of ours."""
+    """Return the connection of a request, or None if another server accepted it."""
     connection: Peer | None = (scope.get("state") or {}).get(CONNECTION)
     return connection
 
 
 def session_in(scope: MutableMapping[str, Any]) -> str | None:
-    """The sign-in that a request came with; None where it came with a key."""
+    """Return the sign-in of a request, or None if it came with a key."""
     session: str | None = scope.get(SESSION)
     return session
 
 
 def is_admin_in(scope: MutableMapping[str, Any]) -> bool:
-    """Whether the middleware found a request to be from an admin."""
+    """Return whether the middleware found that the request is from an admin."""
     return bool(scope.get(ADMIN))
 
 
 def still_in(scope: MutableMapping[str, Any]) -> Callable[[], Awaitable[bool]] | None:
-    """Tells whether who sent a request may still read its answer. None where the app around us knows that."""
+    """Return a check whether the user may still read the answer. None if the surrounding app decides that."""
     ask: Callable[[], Awaitable[bool]] | None = scope.get(STILL_IN)
     return ask
 
 
 def recognise(scope: MutableMapping[str, Any]) -> None:
-    """Tell the connection of a request that somebody has signed in."""
+    """Tell the connection of a request that a user has signed in."""
     if (connection := connection_of(scope)) is not None:
         connection.recognise()

@@ -1,4 +1,4 @@
-"""What every route works with: the runtime, the person who asks, and only what is theirs."""
+"""Give each route the runtime and the user of its request, limited to the conversations of that user."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from dragoman.store.transfer import may_see
 from dragoman.turn.send import send_key
 from dragoman.turn.services import Services
 
-# By its name: with a model, FastAPI would build a validator of it for every route.
+# The schema is referenced by name: with a model, FastAPI would build a validator of it for every route.
 _PROBLEM = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
 _REFUSALS: dict[int | str, dict[str, object]] = {
     status: {"description": meaning, "content": _PROBLEM}
@@ -55,12 +55,14 @@ LastEventId = Annotated[str | None, Header(max_length=2000)]
 
 
 def stream_of(event: object) -> dict[int | str, dict[str, object]]:
-    """Describes a stream of such events; `app.py` writes that they are its items."""
+    """Return the `responses` of a route that streams these events. `app.py` describes them as stream
+    items.
+    """
     return {200: {"model": event, "content": {"text/event-stream": {}}}}
 
 
 def api_router(tag: str, below: str = "") -> APIRouter:
-    """The routes of one noun."""
+    """Return a router for one noun of the API."""
     return APIRouter(prefix=f"/api{below}", tags=[tag], responses=_REFUSALS)
 
 
@@ -70,40 +72,43 @@ Knows: TypeAlias = Callable[[str], Awaitable[bool]]
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Context:
-    """Of one request. Whatever belongs to another person is not there: nobody learns that it exists."""
+    """The runtime and the user of one request. Data of other users raises NotFound, so that no user learns
+    that it exists.
+    """
 
-    person: str = ""  # who asks; nobody, in the one that requests are made from
-    is_admin: bool = False  # may set the server up, and see what all use
-    address: str = ""  # where the request comes from
+    person: str = ""  # the user of the request; empty in the template that requests are made from
+    is_admin: bool = False  # whether the user may set the server up and see everybody's usage
+    address: str = ""  # the client's IP address
     runtime: Runtime
     publisher: Publisher
-    readers: TurnReaders  # through other people's protocols
+    readers: TurnReaders  # turns that other protocols read
     who: Who
     upload_limit: int
     model: CurrentModel | None = None
     needs_password: bool = False
-    own_settings: OwnSettings | None = None  # what the page may change
-    guesses: Guesses  # at invitations and links
-    knows: Knows  # whether there is a user of this name
+    own_settings: OwnSettings | None = None  # what an admin may change in the web UI
+    guesses: Guesses  # limits tries of invitations and shared links
+    knows: Knows  # whether a user of this name exists
 
     async def audit(self, action: str, object: str = "", **details: JsonValue) -> None:
-        """Add a line about this request to the audit log."""
+        """Add an entry about this request to the audit log."""
         store, who, where = self.runtime.store, self.person, self.address
         await audit(store, action, person=who, address=where, object=object, **details)
 
     async def audit_answer(self, asked: Question, given: Answer) -> None:
-        """The same about an answer, and the rules that it leaves behind."""
+        """Add an audit entry about an answer, with its scope if it lasts beyond this call."""
         kept: dict[str, JsonValue] = {} if given.scope == "once" else {"scope": given.scope}
         where = {"conversation": asked.conversation, "call": asked.call}
         await self.audit("answer.given", asked.id, verdict=given.verdict, **kept, **where)
 
     async def services(self) -> Services:
-        """As this user may use them."""
+        """Return the services as this user may use them."""
         return await self.runtime.services.seen_by(self.person)
 
     async def current_model(self) -> CurrentModel | None:
-        """The model that answers where none is named. A server that started without one finds here what was
-        set up since."""
+        """Return the default model. If the server started without one, this finds a model that was set up
+        since.
+        """
         find = self.runtime.services.model
         if self.own_settings is None or not isinstance(find, Models):
             return self.model
@@ -118,12 +123,16 @@ class Context:
         return CurrentModel(find.default, find.catalog.traits(*find.catalog.find(find.default)).note or None)
 
     async def check(self, conversation: str, right: Right) -> Right:
-        """→ what the person may do there, which is at least this. NotFound where it is not shared with them:
-        nobody learns that it exists. Forbidden where it is shared for less. It need not be readable."""
+        """Return the user's right to a conversation, which is at least `right`. The conversation need not be
+        readable.
+
+        Raises NotFound if it is not shared with the user, so that they do not learn that it exists. Raises
+        Forbidden if it is shared with a lesser right.
+        """
         return await self._check(conversation, right, "conversation", conversation)
 
     async def may_read(self, conversation: str) -> bool:
-        """Whether they still may, in the middle of an answer."""
+        """Return whether the user may still read the conversation, for example in the middle of an answer."""
         try:
             return await self.check(conversation, Right.READ) >= Right.READ
         except NotFound:
@@ -144,14 +153,16 @@ class Context:
         return found
 
     async def queued(self, id: str, right: Right) -> Queued | None:
-        """A turn that has not begun."""
+        """Return a turn that has not begun, or None."""
         for found in await self.runtime.store.queued(turn=id):
             await self._check(found.conversation, right, "turn", id)
             return found
         return None
 
     async def turn_begun_with(self, key: SendKey | None) -> str | None:
-        """The turn that a request with the same key has begun, where the person still takes part."""
+        """Return the turn that an earlier request with this key started, or None. The user must still take
+        part.
+        """
         if key is None or (turn := await self.runtime.store.turn_of_key(self.person, key)) is None:
             return None
         if await self.queued(turn, Right.TAKE_PART) is None:
@@ -184,16 +195,18 @@ class Context:
         return await self.runtime.store.question(id)
 
     def reader(self, conversation: str | None) -> Reader | None:
-        """The person, as a reader of a stream."""
+        """Return the user as the reader of a stream."""
         return Reader(self.person, conversation) if conversation is not None else None
 
     async def adopt(self, turn: TurnRow) -> None:
-        """Resume a turn that is not running, if the person may. TurnQuarantined if it cannot resume here."""
+        """Resume a turn that is not running, if the user may. Raises TurnQuarantined if it cannot resume
+        here.
+        """
         if await self.check(turn.conversation, Right.READ) >= Right.TAKE_PART:
             await self.runtime.driver.adopt(turn.id)
 
     async def delete(self, conversation: str) -> None:
-        """With everything in it, and tell who has it in a list."""
+        """Delete a conversation with everything in it, and notify all users who have it in their list."""
         store = self.runtime.store
         inner = await store.within(conversation)
         readers = {self.person, *(member.user for member in await store.members(conversation))}
@@ -203,7 +216,7 @@ class Context:
             self.publisher.deleted(each, readers)
 
     async def check_files(self, content: str | Sequence[Part]) -> None:
-        """NotFound where a message names a file of somebody else: who knows its hash has not got it yet."""
+        """Raise NotFound if a message names a file of another user: knowing a hash gives no access."""
         for part in () if isinstance(content, str) else content:
             if isinstance(part, File) and part.blob is not None:
                 await self.check_blob(part.blob)
@@ -213,7 +226,7 @@ class Context:
             raise NotFound("file", blob)
 
     async def begun(self, turn: str) -> Begun:
-        """The answer to who has just started a turn. One that is queued has no message yet."""
+        """Return the response to a request that started a turn. A queued turn has no message yet."""
         if (live := self.runtime.bus.here(turn)) is not None:
             return Begun(turn, live.log.turn.message)
         if await self.runtime.store.is_queued(turn):
@@ -221,7 +234,9 @@ class Context:
         return Begun(turn, (await self.runtime.store.turn(turn)).message)
 
     async def _check(self, conversation: str, right: Right, noun: str, id: str) -> Right:
-        """The only place where it is decided what a person may see and do (V1)."""
+        """Return the user's right, or raise. This is the only place that decides what a user may see and do
+        (V1).
+        """
         try:
             has = await self.runtime.store.right_of(conversation, self.person)
         except NotFound:
@@ -234,7 +249,7 @@ class Context:
 
     @property
     def user(self) -> str | None:
-        """The person, as conversations store them."""
+        """The user's name as conversations store it: None for `local`."""
         return None if self.person == LOCAL else self.person
 
 
@@ -255,7 +270,7 @@ TheContext: TypeAlias = Annotated[Context, Depends(_context_of)]
 
 
 async def _own_settings_of(context: TheContext, request: Request) -> AsyncIterator[OwnSettings]:
-    """Only the admin sets the server up. What worked and changed something is in the audit log."""
+    """Yield the settings that an admin may change. Successful changes are written to the audit log."""
     if not context.is_admin:
         raise HTTPException(403, sentence("setup.not_yours"))
     if context.own_settings is None:
@@ -282,4 +297,4 @@ async def _key_of(
 
 
 Key: TypeAlias = Annotated[SendKey | None, Depends(_key_of)]
-"""What a request that starts a turn is known by if it comes again."""
+"""The identity of a request that starts a turn, to recognize repeated requests."""

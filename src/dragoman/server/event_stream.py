@@ -1,4 +1,4 @@
-"""Sends live streams as Server-Sent Events: of feeds, from a snapshot or a cursor on, and of one turn."""
+"""Send live streams as Server-Sent Events: feeds, from a snapshot or a cursor on, and single turns."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from dragoman.server.feeds import Feed, FeedReader, Pace, cursor, parse_cursor
 from dragoman.server.shapes import ConversationSummary, PresenceView, QueueView, TreeView
 from dragoman.turn.api.turn_handle import TurnHandle
 
-ALIVE = 15.0  # seconds of silence after which a comment says that we are still here
-STUCK = 60.0  # seconds a client may take to read what it was sent
-_BEHIND = 2.0  # seconds in which what was told elsewhere is told here
-_LOOK = 1.0  # seconds between looks at the open streams
+ALIVE = 15.0  # seconds of silence after which a comment keeps the connection alive
+STUCK = 60.0  # seconds that a client may take to read what it was sent
+_BEHIND = 2.0  # maximum seconds until events of another server arrive here
+_LOOK = 1.0  # seconds between checks of the open streams
 _HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 _WELCOME = b": welcome\n\n"
 _STILL_HERE = b": still here\n\n"
-OVER = "over"  # the number of the end of a turn whose numbers nobody remembers
+OVER = "over"  # The event number of a turn's end if its numbers are lost.
 LIST_RESET = '{"type":"list.reset"}'
 
 log = logging.getLogger("dragoman.server")
@@ -45,7 +45,7 @@ Chunks = AsyncGenerator[bytes, None]
 
 @dataclass(slots=True, kw_only=True)
 class ConversationChanged(ConversationSummary):
-    """A line of the person's list is new, or not what it was."""
+    """A line of the user's conversation list is new or has changed."""
 
     type: Literal["conversation.changed"] = "conversation.changed"
 
@@ -58,34 +58,34 @@ class ConversationDeleted:
 
 @dataclass(slots=True, kw_only=True)
 class QueueChanged(QueueView):
-    """What is queued in a conversation, or is to steer a turn there, is not what it was."""
+    """The queue of a conversation, or the messages that are to steer its turn, have changed."""
 
     type: Literal["queue.changed"] = "queue.changed"
 
 
 @dataclass(slots=True, kw_only=True)
 class PresenceChanged(PresenceView):
-    """Who has a shared conversation open, or is typing, is not what it was."""
+    """The users who have a shared conversation open, or who are typing, have changed."""
 
     type: Literal["presence"] = "presence"
 
 
 @dataclass(slots=True, kw_only=True)
 class ListReset:
-    """Changes of the list were missed: it is to be read again."""
+    """The client missed changes of the list and must read it again."""
 
     type: Literal["list.reset"] = "list.reset"
 
 
 @dataclass(slots=True, kw_only=True)
 class QuestionAsked(CallAsked):
-    """In a conversation's stream the question comes whole, as `/questions/ID` has it."""
+    """In a conversation's stream, the event contains the whole question, as `/questions/ID` does."""
 
     whole: Question | None = None
 
 
 class _NamesItsTurn:
-    """For the description alone: a conversation's stream adds `turn` to the event (`publisher.py`)."""
+    """Only for the description: a conversation's stream adds `turn` to each event (`publisher.py`)."""
 
     def __get_pydantic_json_schema__(self, core: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         turn = {"type": "object", "properties": {"turn": {"type": "string"}}, "required": ["turn"]}
@@ -112,17 +112,21 @@ LiveEvent = TypeAliasType(
 
 @dataclass(slots=True)
 class Subject:
-    """A feed, and how its story begins for who comes late: a snapshot, and the number it is good for."""
+    """A feed, and the snapshot for readers that join late. The snapshot comes with the number of the last
+    frame that it includes.
+    """
 
     feed: Feed
-    snapshot: Callable[[], Awaitable[tuple[Iterable[bytes], int]]] | None = None  # its data, in pieces
-    shown: Callable[[bytes], bytes] | None = None  # what of a snapshot this reader is shown
+    # yields the snapshot's data in chunks
+    snapshot: Callable[[], Awaitable[tuple[Iterable[bytes], int]]] | None = None
+    shown: Callable[[bytes], bytes] | None = None  # filters a snapshot for this reader
 
 
 async def follow(subjects: Sequence[Subject], pace: Pace, after: str = "") -> Chunks:
-    """Everything that is published about these subjects from the cursor on; without one, after a snapshot.
+    """Yield everything that is published about these subjects after the cursor, or after a snapshot if there
+    is none.
 
-    Ends where the reader is so far behind that frames it has not had are gone.
+    Ends if the reader is so far behind that frames it has not received are gone.
     """
     feeds = [subject.feed for subject in subjects]
     reader = FeedReader(pace)
@@ -133,22 +137,22 @@ async def follow(subjects: Sequence[Subject], pace: Pace, after: str = "") -> Ch
         named = parse_cursor(after, feeds)
         places: dict[str, int] = {}
         now = {feed.name: feed.last for feed in feeds}
-        yield _WELCOME  # whoever has heard this misses nothing
+        yield _WELCOME  # A client that has received this misses no later event.
         for subject in subjects:
             feed = subject.feed
             if feed.name in named and (found := await _found(feed, named[feed.name], reader)) is not None:
                 places[feed.name] = found
-                continue  # it goes on where it was
+                continue  # This subject resumes after its cursor.
             places[feed.name] = now[feed.name]
             if subject.snapshot is not None:
                 data, places[feed.name] = await subject.snapshot()
                 if feed.closed:
-                    return  # the snapshot is of the one that took its place
+                    return  # This feed was closed, and the snapshot belongs to the feed that replaced it.
                 yield f"id: {_at(feeds, places)}\nevent: snapshot\ndata: ".encode()
                 for piece in data if subject.shown is None else [subject.shown(b"".join(data))]:
                     yield piece
                 yield b"\n\n"
-            elif after:  # it has missed something, and has to ask for the whole again
+            elif after:  # The client has missed events and must read the whole list again.
                 yield f"id: {_at(feeds, places)}\nevent: list.reset\ndata: {LIST_RESET}\n\n".encode()
         while True:
             await reader.wait()
@@ -164,7 +168,9 @@ async def follow(subjects: Sequence[Subject], pace: Pace, after: str = "") -> Ch
 
 
 async def _found(feed: Feed, place: str, reader: FeedReader) -> int | None:
-    """The number of a place. What was heard elsewhere may be heard here in a moment."""
+    """Return the number of a place, or None. Waits a moment for events that the client has received from
+    another server.
+    """
     try:
         async with asyncio.timeout(_BEHIND):
             while (found := feed.find(place)) is None and feed.is_behind(place):
@@ -173,7 +179,7 @@ async def _found(feed: Feed, place: str, reader: FeedReader) -> int | None:
     except TimeoutError:
         return None
     finally:
-        reader.wake()  # what it was woken for is still to be read
+        reader.wake()  # The frames that woke the reader are still unread.
 
 
 def _at(feeds: Sequence[Feed], places: dict[str, int]) -> str:
@@ -189,7 +195,7 @@ def _as_shown(frame: bytes, shown: Callable[[bytes], bytes]) -> bytes:
 
 
 def _next(subjects: Sequence[Subject], places: dict[str, int]) -> bytes | None:
-    """All frames that there are now, in one piece. None where some are gone already."""
+    """Return all available frames as one chunk. None if some are already gone."""
     chunk: list[bytes] = []
     feeds = [subject.feed for subject in subjects]
     for subject in subjects:
@@ -201,16 +207,18 @@ def _next(subjects: Sequence[Subject], places: dict[str, int]) -> bytes | None:
             continue
         others = [(other, places[other.name]) for other in feeds if other is not feed]
         head = f"id: {cursor(others)},".encode() if others else b"id: "
-        for frame in frames:  # which begins with its own place
+        for frame in frames:  # Each frame starts with its place.
             chunk += (head, frame if subject.shown is None else _as_shown(frame, subject.shown))
         places[feed.name] += len(frames)
     return b"".join(chunk)
 
 
 async def follow_turn(turn: TurnHandle, after: int) -> Chunks:
-    """The events of a turn under its own numbers, until it ends. One that waits for a person is not over."""
+    """Yield the events of a turn under their numbers until the turn ends. A turn that waits for a user has
+    not ended.
+    """
     yield _WELCOME
-    with suppress(NotFound):  # it was called off before it began, or deleted
+    with suppress(NotFound):  # The turn was cancelled before it began, or deleted.
         async for event in turn.events(after):
             number = event.seq or (OVER if isinstance(event, TurnEnd) else "")
             id = f"id: {number}\n" if number else ""
@@ -227,19 +235,21 @@ FAREWELL = (
 
 @dataclass(slots=True, frozen=True)
 class Reader:
-    """Who reads a stream, and the conversation that it tells of: it ends when they may not read that."""
+    """The user who reads a stream, and its conversation. The stream ends if the user may not read that
+    conversation.
+    """
 
     person: str
     conversation: str
 
 
 class OpenStreams:
-    """The streams that are open. They are looked after together: none has timers of its own."""
+    """All open streams. One timer serves them all."""
 
     def __init__(self, on_reader: Callable[[], None] = lambda: None) -> None:
         self._streams: set[EventStream] = set()
-        self._on_reader = on_reader  # somebody reads a conversation: it has to be heard who no longer may
-        self.new_readers: set[Reader] = set()  # since it was last looked whether they still may
+        self._on_reader = on_reader  # called for each reader of a conversation, to watch for lost rights
+        self.new_readers: set[Reader] = set()  # readers added since the last check of their rights
         self._timer: asyncio.TimerHandle | None = None
         self.closed = False
 
@@ -263,7 +273,7 @@ class OpenStreams:
             self._timer = None
 
     def end_session(self, session: str) -> None:
-        """Whoever reads them has signed out. At other nodes the middleware looks again."""
+        """End the streams of a sign-in that was signed out. On other servers, the middleware checks again."""
         for stream in list(self._streams):
             if stream.session == session:
                 stream.end()
@@ -273,14 +283,14 @@ class OpenStreams:
         return {stream.reader for stream in self._streams if stream.reader is not None}
 
     def end_reader(self, reader: Reader) -> None:
-        """The reader lost the right to read that conversation."""
+        """End the streams of a reader who lost the right to read that conversation."""
         for stream in list(self._streams):
             if stream.reader == reader:
                 stream.end()
 
     async def recheck(self) -> None:
-        """Somebody lost a right. The streams that this is about end."""
-        verdicts: dict[str, bool] = {}  # by sign-in: many streams have the same
+        """End all streams whose users may not read them any longer. Called after a user lost a right."""
+        verdicts: dict[str, bool] = {}  # by sign-in: many streams share one
         for stream in list(self._streams):
             if stream.still_in is None:
                 continue
@@ -292,7 +302,7 @@ class OpenStreams:
                 stream.end()
 
     def close(self) -> None:
-        """The server closes: nobody has to wait for them."""
+        """End all streams, so that closing the server does not wait for them."""
         self.closed = True
         for stream in list(self._streams):
             stream.end()
@@ -308,7 +318,9 @@ class OpenStreams:
 
 
 class EventStream(Response):
-    """Chunks of `text/event-stream` until they end, the client goes, or it does not read for too long."""
+    """A response of `text/event-stream` chunks. It ends with them, when the client disconnects, or when the
+    client reads nothing for too long.
+    """
 
     media_type = "text/event-stream"
 
@@ -321,24 +333,27 @@ class EventStream(Response):
         reader: Reader | None,
         farewell: Callable[[], bytes] = lambda: FAREWELL,
     ) -> None:
-        """`reader` is None for what is told of no conversation. `farewell` is what a server that stops says
-        last: an error that a client of its protocol tries again after. A plain end would look like the end of
-        the answer."""
+        """`reader` is None for streams that belong to no conversation.
+
+        `farewell` returns the last message of a stopping server: an error after which a client of that
+        protocol retries. A plain end would look like the end of the answer.
+        """
         super().__init__(headers={**_HEADERS, **(headers or {})})
         del self.headers["content-length"]
         self._chunks = chunks
         self._streams = streams
         self._sending = 0
-        self._last = 0.0  # when something was last sent
+        self._last = 0.0  # time of the last write
         self._work: asyncio.Task[None] | None = None
         self._beat: asyncio.Task[None] | None = None
         self._connection: Peer | None = None
         self._closing = False
-        self._ending = False  # its last message is on its way
+        self._ending = False  # the last message is being sent
         self._farewell = farewell
         self.reader = reader
-        self.session: str | None = None  # the sign-in that it was opened with
-        self.still_in: Callable[[], Awaitable[bool]] | None = None  # whether its reader may still read it
+        self.session: str | None = None  # the sign-in that opened the stream
+        # whether the user may still read the stream
+        self.still_in: Callable[[], Awaitable[bool]] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._time = asyncio.get_running_loop().time
@@ -346,7 +361,8 @@ class EventStream(Response):
         self._connection = connection_of(scope)
         self.session, self.still_in = session_in(scope), still_in(scope)
         async with aclosing(self._chunks):
-            first = await anext(self._chunks, b"")  # who gets the headers is listened to already
+            # Start listening before the headers are sent: a client that has them misses no event.
+            first = await anext(self._chunks, b"")
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             await self._write(first)
             self._work = work = asyncio.create_task(self._send_all())
@@ -360,7 +376,7 @@ class EventStream(Response):
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
-        # A task that is cancelled in its last step comes to its end, and counts as cancelled all the same.
+        # A task that is cancelled in its last step completes, but counts as cancelled.
         if self._closing and work.cancelled() and not self._ending:
             with suppress(TimeoutError):
                 async with asyncio.timeout(1):
@@ -370,7 +386,7 @@ class EventStream(Response):
         if not work.cancelled() and (error := work.exception()) is not None:
             _report(error)
             if self._connection is not None:
-                self._connection.hang_up()  # else the server logs, too, that the response is not complete
+                self._connection.hang_up()  # Otherwise the server also logs that the response is incomplete.
                 await _disconnected(receive)
 
     def end(self) -> None:
@@ -382,7 +398,8 @@ class EventStream(Response):
         if self._sending and now - self._last > STUCK:
             assert self._work is not None
             if self._connection is not None:
-                self._connection.hang_up()  # to close it in order would wait for what it does not read
+                # An orderly close would wait for data that the client does not read.
+                self._connection.hang_up()
             self._work.cancel()
         elif not self._sending and now - self._last > ALIVE:
             self._beat = asyncio.create_task(self._write(_STILL_HERE))

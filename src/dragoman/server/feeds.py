@@ -1,12 +1,12 @@
-"""Numbered frames about one subject, which each reader takes at its own pace, and can come back to.
+"""Publish numbered frames about a subject. Each reader reads at a separate pace and can resume.
 
-A frame is made once, however many read it. Only so much is held: who falls further behind is cut off, and
-begins anew with a snapshot.
+A frame is built once, however many readers there are. A feed keeps a limited number of bytes: a reader that
+falls further behind is cut off, and starts again with a snapshot.
 
-Readers are written to immediately, unless the event loop is late again and again. Then what comes for a
-reader within a tenth of a second is put together into one write. What follows a pause, or is more than a
-piece of a text, is written immediately. One stall, however long, changes nothing: holding pieces back would
-prolong it.
+Readers are written to immediately, unless the event loop is late repeatedly. In that case, chunks for one
+reader within a tenth of a second are combined into one write. Frames after a pause, and frames that are not
+chunks of text, are still written immediately. A single stall, however long, changes nothing: holding chunks
+back would prolong it.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from zlib import crc32
 from dragoman.messages.ids import new_id
 
 TICK = 0.02  # seconds
-TICKS = 5  # between two writes of pieces to the same reader, where the loop is late
-LATE = 0.01  # seconds behind its time, on average
-_WEIGHT = 0.1  # of one tick in that average
-_MOST = LATE / _WEIGHT  # seconds that one tick counts for: not enough to be late by itself
+TICKS = 5  # between two writes of chunks to the same reader, when the loop is late
+LATE = 0.01  # average seconds of lateness from which the loop counts as late
+_WEIGHT = 0.1  # weight of one tick in that average
+# maximum seconds that one tick counts for, so that a single tick never makes the loop late
+_MOST = LATE / _WEIGHT
 
 
 class Pace:
-    """A clock for all readers of one event loop, which runs while there are any."""
+    """A clock for all readers of one event loop. It runs while there are readers."""
 
     def __init__(self) -> None:
         self.ticks = 0
@@ -52,11 +53,11 @@ class Pace:
             self._timer = None
 
     def at_tick(self, tick: int, release: Callable[[], None]) -> None:
-        """Call it then: one of the next few ticks."""
+        """Call `release` at one of the next few ticks."""
         self._waiting[tick % TICKS].append(release)
 
     def tick(self, lateness: float) -> None:
-        """A tick that was due so many seconds ago; where that is long ago, also those that came after it."""
+        """Handle a tick that was due `lateness` seconds ago, and the ticks that were missed since."""
         self._lateness += _WEIGHT * (min(lateness, _MOST) - self._lateness)
         self.late = self._lateness > LATE
         for _ in range(1 + min(int(lateness / TICK), TICKS)):
@@ -76,20 +77,20 @@ class Pace:
 
 
 class FeedReader:
-    """One who waits for frames. Woken once for everything that came since."""
+    """A waiting reader of frames. One wake-up covers all frames published since the last."""
 
     def __init__(self, pace: Pace) -> None:
         self._pace = pace
         self._waiter: asyncio.Future[None] | None = None
-        self._woken = True  # at first there is always something to look at
+        self._woken = True  # A new reader always checks for frames first.
         self._held = False
-        self._wrote = -TICKS  # the tick in which it was last written a piece
+        self._wrote = -TICKS  # the tick of the last write of a chunk
 
     def wake(self, *, piece: bool = False) -> None:
-        """There is something to read. A piece may be held back for the next one, everything else is not."""
+        """Wake the reader. A chunk can be held back and combined with the next one, other frames cannot."""
         pace = self._pace
         if not piece:
-            self._wrote = -TICKS  # the first piece after it goes at once
+            self._wrote = -TICKS  # The first chunk after this frame is written immediately.
         elif pace.late and pace.ticks - self._wrote < TICKS:
             if not self._held:
                 self._held = True
@@ -109,7 +110,7 @@ class FeedReader:
         self._woken = False
 
     def _release_held(self) -> None:
-        if self._held:  # else something else has released it meanwhile
+        if self._held:  # Otherwise another frame has released it in the meantime.
             self._wrote = self._pace.ticks
             self._release()
 
@@ -124,17 +125,17 @@ CAPACITY = 2_000_000  # bytes of frames
 
 
 class Feed:
-    """What there is to tell about one subject: a conversation, or a person's list of them."""
+    """The frames about one subject: a conversation, or a user's list of conversations."""
 
     def __init__(self, name: str = "") -> None:
         self.name = name or new_id("f")[2:10]
         self.readers: set[FeedReader] = set()
         self.unread_since = time.monotonic()
         self.closed = False
-        self._frames: deque[bytes] = deque()  # each begins with its place: `NAME:NUMBER`
+        self._frames: deque[bytes] = deque()  # Each frame begins with its place, `NAME:NUMBER`.
         self._size = 0
         self._dropped = 0
-        self._before = self._place(0)  # all of them
+        self._before = self._place(0)  # the place before the first kept frame
 
     @property
     def last(self) -> int:
@@ -142,7 +143,9 @@ class Feed:
         return self._dropped + len(self._frames)
 
     def publish(self, type: str, data: str, *, piece: bool = False) -> None:
-        """`piece`: one of many that follow each other, which may wait for the next where the loop is late."""
+        """Append a frame and wake the readers. `piece` marks one of many consecutive chunks, which can wait
+        for the next one when the loop is late.
+        """
         place = self._place(self._dropped + len(self._frames) + 1)
         frame = f"{place}\nevent: {type}\ndata: {data}\n\n".encode("utf-8", "replace")
         self._frames.append(frame)
@@ -156,7 +159,7 @@ class Feed:
             reader.wake(piece=piece)
 
     def since(self, number: int) -> Sequence[bytes] | None:
-        """The frames after this number. None where they are not all there any more, or never were."""
+        """Return the frames after this number. None if some are gone or the number is unknown."""
         frames = self._frames
         behind = self._dropped + len(frames) - number
         if not 0 <= behind <= len(frames):
@@ -164,7 +167,7 @@ class Feed:
         return [frames[place] for place in range(-behind, 0)]
 
     def find(self, place: str) -> int | None:
-        """The number of the first frame after which a reader is at this place."""
+        """Return the number of the first frame after which a reader is at this place, or None."""
         if place == self._before:
             return self._dropped
         head = f"{place}\n".encode()
@@ -172,16 +175,16 @@ class Feed:
         return next(found, None)
 
     def place_at(self, number: int) -> str:
-        """Where a reader is who has had the frame of this number."""
+        """Return the place of a reader that has received the frame of this number."""
         at = number - self._dropped
         return _place_of(self._frames[at - 1]) if 0 < at <= len(self._frames) else self._before
 
     def is_behind(self, place: str) -> bool:
-        """Whether somebody can be at this place who has heard elsewhere what is yet to be heard here."""
+        """Return whether a reader at this place has received events elsewhere that are yet to arrive here."""
         return False
 
     def close(self) -> None:
-        """There will be no more: readers come to an end when they have had everything."""
+        """Close the feed: readers end after the last frame."""
         self.closed = True
         for reader in self.readers:
             reader.wake()
@@ -198,13 +201,14 @@ class Feed:
 
 
 class ConversationFeed(Feed):
-    """Its places are the same in every process: they name the turns that began, and how far each is that has
-    not ended. Nothing but turns changes what a conversation says."""
+    """A feed whose places are the same in every process. They name the turns that began, and how far each
+    unfinished turn is. Only turns change a conversation.
+    """
 
     def __init__(self, conversation: str, ended: Iterable[str]) -> None:
         self._began = {*ended}
         self._digest = reduce(xor, map(_short, self._began), 0)
-        self._at: dict[str, int] = {}  # turns that have not ended: the last number
+        self._at: dict[str, int] = {}  # the last number of each unfinished turn
         super().__init__(f"{_short(conversation):08x}")
 
     @property
@@ -218,25 +222,25 @@ class ConversationFeed(Feed):
         return turn in self._began and turn not in self._at
 
     def last_of(self, turn: str) -> int:
-        """The number of the last event that was told of a turn that has not ended."""
+        """Return the number of the last published event of an unfinished turn."""
         return self._at.get(turn, 0)
 
     def has(self, turn: str, number: int) -> bool:
-        """Whether its readers know this event: the turn was heard before."""
+        """Return whether the readers have received this event."""
         return turn in self._began and number <= self._at.get(turn, number)
 
     def advance(self, turn: str, number: int) -> None:
-        """The next frame tells this event."""
+        """Record that the next frame contains this event."""
         self.know([turn])
         self._at[turn] = number
 
     def end(self, turn: str) -> None:
-        """The next frame tells the end of this turn."""
+        """Record that the next frame contains the end of this turn."""
         self.know([turn])
         self._at.pop(turn, None)
 
     def know(self, turns: Iterable[str]) -> None:
-        """The next frame tells of these turns, too."""
+        """Record that the next frame also covers these turns."""
         for turn in {*turns} - self._began:
             self._began.add(turn)
             self._digest ^= _short(turn)
@@ -261,7 +265,7 @@ def _short(id: str) -> int:
 
 
 def is_named(turn: str, cursor: str) -> bool:
-    """Whether a turn had begun, and not ended, for a reader who is at this place of its conversation."""
+    """Return whether the turn was running at this place of its conversation."""
     return f".{_short(turn):08x}-" in cursor
 
 
@@ -270,12 +274,12 @@ def _place_of(frame: bytes) -> str:
 
 
 def cursor(places: Sequence[tuple[Feed, int]]) -> str:
-    """Where a reader of these feeds is, as a text it can give back."""
+    """Return a reader's position in these feeds as a string that the reader can send back."""
     return ",".join(feed.place_at(number) for feed, number in places)
 
 
 def parse_cursor(text: str, feeds: Sequence[Feed]) -> dict[str, str]:
-    """The places it names in these feeds. Of those it does not name, none."""
+    """Return the places that the text names in these feeds, by feed name."""
     known = {feed.name for feed in feeds}
     pieces = [piece.strip() for piece in text.split(",")]
     return {name: piece for piece in pieces if (name := piece.partition(":")[0]) in known}

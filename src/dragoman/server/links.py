@@ -1,4 +1,4 @@
-"""Links that sign a browser in: each is good for one browser, and worthless afterwards."""
+"""Create sign-in links, each of which works for one browser only."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ from pydantic import TypeAdapter, ValidationError
 
 from dragoman.stored_keys import open_private
 
-_UNUSED = 100  # links that nobody has used yet: the oldest goes
-LIFETIME = 600.0  # seconds that a link holds which was asked for
+_UNUSED = 100  # maximum number of unused links: the oldest is dropped
+LIFETIME = 600.0  # seconds that a requested link is valid
 
 
 @dataclass(slots=True, frozen=True)
 class LinkOwner:
-    """Whom a link signs in, and the hash of the key they had when they asked for it: with another, or none,
-    it is worthless. Whoever runs the server needs none."""
+    """The user that a link signs in, and the hash of their key when the link was made. The link is void once
+    that key changes or is revoked. The user who runs the server has no such key.
+    """
 
     person: str
     key: str | None = None
 
 
 class Links:
-    """Tokens of links by their hash, with whom they sign in and until when. Only in memory."""
+    """Unused links by the hash of their token, with their user and expiry. They are only in memory."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -41,7 +42,7 @@ class Links:
     def add(
         self, person: str, token: str | None = None, *, key: str | None = None, lifetime: float = math.inf
     ) -> str:
-        """The token of a new link."""
+        """Add a link and return its token."""
         token = token or secrets.token_urlsafe(24)
         self._unused[_hash(token)] = LinkOwner(person, key), self._clock() + lifetime
         while len(self._unused) > _UNUSED:
@@ -49,12 +50,12 @@ class Links:
         return token
 
     def owner(self, token: str) -> LinkOwner | None:
-        """Whom it would sign in, as long as no browser has used it."""
+        """Return the owner of an unused link, or None."""
         owner, until = self._unused.get(_hash(token), (None, 0.0))
         return owner if self._clock() < until else None
 
     def use(self, token: str) -> LinkOwner | None:
-        """Whom it signs in. The next one who comes with it is nobody."""
+        """Use a link up and return its owner, or None. A second use finds no owner."""
         owner = self.owner(token)
         self._unused.pop(_hash(token), None)
         return owner
@@ -69,7 +70,7 @@ def _hash(token: str) -> str:
 
 @dataclass(slots=True, frozen=True)
 class RunningServer:
-    """Where a server answers, and the key with which programs of its own user come in as `local`."""
+    """The address of a running server, and the key that signs programs of the same OS user in as `local`."""
 
     url: str
     key: str
@@ -80,7 +81,7 @@ _RUNNING: TypeAdapter[RunningServer] = TypeAdapter(RunningServer)
 
 @contextmanager
 def announce(folder: Path, server: RunningServer) -> Iterator[None]:
-    """A file that only the user who runs the server can read, for as long as it runs."""
+    """Keep a file that describes the server while it runs. Only the user who runs the server can read it."""
     file = folder / f"server-{os.getpid()}.json"
     file.unlink(missing_ok=True)
     with open(file, "x", encoding="utf-8", opener=open_private) as written:
@@ -92,7 +93,7 @@ def announce(folder: Path, server: RunningServer) -> Iterator[None]:
 
 
 def running_servers(folder: Path) -> list[RunningServer]:
-    """Those that were announced, the newest first. What one left behind that was killed is removed."""
+    """Return the announced servers, newest first. Files of servers that were killed are removed."""
     found: list[tuple[float, RunningServer]] = []
     for file in folder.glob("server-*.json"):
         if not _is_running(file.stem.removeprefix("server-")):
@@ -105,11 +106,11 @@ def running_servers(folder: Path) -> list[RunningServer]:
 
 def _is_running(process: str) -> bool:
     if sys.platform == "win32":
-        return True  # there, this would end it
+        return True  # On Windows, this signal would end the process.
     try:
         os.kill(int(process), 0)
     except (ProcessLookupError, ValueError, OverflowError):
         return False
-    except OSError:  # it is there, and somebody else's
+    except OSError:  # The process exists but belongs to another user.
         return True
     return True

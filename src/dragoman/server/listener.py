@@ -1,4 +1,4 @@
-"""Accepts connections and serves HTTP over them, with limits for those over which nobody has signed in."""
+"""Accept connections and serve HTTP over them, with limits for clients that have not signed in."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ log = logging.getLogger("dragoman.server")
 if sys.platform != "win32":
     import resource
 
-_AT_ONCE = 32  # connections that are accepted before others get their turn
-_SHORTEST, _LONGEST = 0.1, 1.0  # seconds to wait where nothing can be accepted
-_MOST_FROM_STRANGERS = 64_000_000  # bytes after a head: they are answered before anybody reads them
+_AT_ONCE = 32  # connections accepted in one go
+_SHORTEST, _LONGEST = 0.1, 1.0  # seconds to wait when no connection can be accepted
+_MOST_FROM_STRANGERS = 64_000_000  # Bytes after a head. Such a request is answered before its body is read.
 _SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
-# What `accept` says of the one connection that it was to return: it is gone from the queue.
+# Errors of `accept` that concern a single connection, which is then gone from the queue.
 _PEER_HAS_GONE = {
     errno.ECONNABORTED,
     errno.ECONNRESET,
@@ -43,11 +43,11 @@ _PEER_HAS_GONE = {
     errno.EHOSTDOWN,
     errno.EHOSTUNREACH,
 }
-_QUIET = 60.0  # seconds between two lines of the log about the same
+_QUIET = 60.0  # seconds between two log lines about the same problem
 
 
 class HttpConnection(HttpToolsProtocol):
-    """One connection: uvicorn's, with a deadline for each head, and for what strangers ask."""
+    """A connection of uvicorn's, with deadlines for each head and for the requests of strangers."""
 
     def __init__(self, listener: SocketListener, config: uvicorn.Config, state: ServerState) -> None:
         super().__init__(config, state, {CONNECTION: self}, asyncio.get_running_loop())
@@ -55,10 +55,10 @@ class HttpConnection(HttpToolsProtocol):
         self.address = ""
         self._listener = listener
         self._limits = listener.limits
-        self._waiting: deque[RequestResponseCycle] = deque()  # requests, until they are answered
+        self._waiting: deque[RequestResponseCycle] = deque()  # requests that are not yet answered
         self._known = False
         self._in_head = True
-        self._size = 0  # bytes of a head, or of what came after it
+        self._size = 0  # bytes of a head, or of the body after it
         self._deadline: asyncio.TimerHandle | None = None
         self._unread_timer: asyncio.TimerHandle | None = None
 
@@ -73,7 +73,8 @@ class HttpConnection(HttpToolsProtocol):
         self._within(None)
         self._stop_unread_timer()
         self._listener.lost(self)
-        for request in self._waiting:  # uvicorn tells only the last, and before it there may be a live stream
+        # uvicorn notifies only the last request, and an earlier one can be a live stream.
+        for request in self._waiting:
             request.disconnected = True
             request.message_event.set()
         super().connection_lost(exc)
@@ -86,7 +87,7 @@ class HttpConnection(HttpToolsProtocol):
             self.hang_up()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._in_head:  # what comes after a body says nothing about who asks, and what for
+        if self._in_head:  # Trailers after a body must not change who asks, or for what.
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
@@ -133,15 +134,18 @@ class HttpConnection(HttpToolsProtocol):
         self.transport.abort()
 
     def _within(self, seconds: float | None) -> None:
-        """Until then the next step has to be done; None for as long as it takes."""
+        """Set the deadline of the next step. None removes it."""
         if self._deadline is not None:
             self._deadline.cancel()
         self._deadline = None if seconds is None else self.loop.call_later(seconds, self.hang_up)
 
 
 class RequestParser(httptools.HttpRequestParser):
-    """Whoever offers HTTP/2 (Java, `curl --http2`) is answered in HTTP/1.1. At an offer a parser stops, and
-    leaves the body to the other protocol: a new one is given the head without the offer, and goes on."""
+    """A parser that answers HTTP/2 offers (Java, `curl --http2`) in HTTP/1.1.
+
+    At an offer a parser stops and leaves the body to the other protocol. A new parser then receives the head
+    without the offer, and continues.
+    """
 
     def __init__(self, connection: HttpConnection) -> None:
         super().__init__(connection)
@@ -153,7 +157,7 @@ class RequestParser(httptools.HttpRequestParser):
         return self.should_upgrade() and self.get_method() != b"CONNECT"
 
     def feed_data(self, data: Any) -> None:
-        parser, rest = self, memoryview(data)  # with maybe many requests in it
+        parser, rest = self, memoryview(data)  # The data can contain several requests.
         while rest:
             try:
                 httptools.HttpRequestParser.feed_data(parser, rest)
@@ -173,7 +177,9 @@ class RequestParser(httptools.HttpRequestParser):
 
 
 class SocketListener:
-    """Accepts what comes to a socket. Where it cannot, it waits: nothing spins, and the log stays short."""
+    """Accepts connections from a socket. If it cannot, it waits, so that it neither spins nor fills
+    the log.
+    """
 
     def __init__(
         self,
@@ -187,8 +193,8 @@ class SocketListener:
         self.limits, self.proxies = limits, proxies
         self.connections = Connections(limits)
         self._socket, self._config, self._state = listening, config, state
-        self._change = asyncio.Event()  # a connection has ended
-        self._refused = 0  # strangers that had to go since the log last said so
+        self._change = asyncio.Event()  # set when a connection has ended
+        self._refused = 0  # strangers disconnected since the last log line
         self._logged = -_QUIET
         listening.setblocking(False)
         self._task = asyncio.create_task(self._accept())
@@ -201,7 +207,8 @@ class SocketListener:
 
     def made(self, connection: HttpConnection) -> None:
         self._hang_up(self.connections.add(connection))
-        if self._task.cancelling():  # who ends the server has not seen it
+        # A connection accepted during shutdown is unknown to the code that closes the others.
+        if self._task.cancelling():
             connection.hang_up()
 
     def lost(self, connection: HttpConnection) -> None:
@@ -215,13 +222,14 @@ class SocketListener:
                 self._change.clear()
                 await self._change.wait()
             accepted, failure = await self._some()
-            await asyncio.shield(asyncio.gather(*map(self._serve, accepted)))  # else they are open for good
-            await asyncio.sleep(0)  # those that were hung up on close now
+            # A cancelled setup would leave these connections open forever.
+            await asyncio.shield(asyncio.gather(*map(self._serve, accepted)))
+            await asyncio.sleep(0)  # Let the aborted connections close.
             if failure is None or failure.errno in _PEER_HAS_GONE:
                 pause = _SHORTEST
                 continue
             hint = ""
-            if failure.errno in _SHORTAGES:  # the others wait in the system's queue
+            if failure.errno in _SHORTAGES:  # Waiting connections stay in the system's queue.
                 self._hang_up(self.connections.longest_idle(_AT_ONCE))
                 hint = ". `ulimit -n` says how many files"
             self._log(f"cannot accept connections: {failure.strerror}{hint}")
@@ -229,7 +237,7 @@ class SocketListener:
             pause = min(2 * pause, _LONGEST)
 
     async def _some(self) -> tuple[list[socket.socket], OSError | None]:
-        """What waits to be accepted, and why there is not more of it."""
+        """Accept waiting connections. Returns them, and the error that prevented more."""
         accepted: list[socket.socket] = []
         try:
             if sys.platform == "win32":
@@ -246,24 +254,27 @@ class SocketListener:
         return accepted, None
 
     async def _until_readable(self) -> None:
-        """Until there is somebody to accept. (`sock_accept`, cancelled, drops whom it accepted.)"""
+        """Wait until a connection is waiting. (`sock_accept` would drop an accepted connection when
+        cancelled.)
+        """
         readable = asyncio.Event()
         loop, number = asyncio.get_running_loop(), self._socket.fileno()
         loop.add_reader(number, readable.set)
         try:
             await readable.wait()
         finally:
-            loop.remove_reader(number)  # the socket itself may be closed by now
+            loop.remove_reader(number)  # The socket itself can be closed by now.
 
     async def _serve(self, accepted: socket.socket) -> None:
         def protocol() -> HttpConnection:
             return HttpConnection(self, self._config, self._state)
 
         try:
-            # Else the end of an answer waits for word that its beginning has come: 40 ms, as a rule.
+            # Without this option, the end of an answer waits until its beginning is acknowledged, usually for
+            # 40 ms.
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             await asyncio.get_running_loop().connect_accepted_socket(protocol, accepted)
-        except OSError:  # it has gone already
+        except OSError:  # The client has already disconnected.
             accepted.close()
 
     def _hang_up(self, strangers: list[Peer]) -> None:
@@ -274,7 +285,7 @@ class SocketListener:
             self._log("too many unauthenticated connections")
 
     def _log(self, what: str) -> None:
-        """At most a line a minute, however many come."""
+        """Log at most one line a minute."""
         if time.monotonic() - self._logged >= _QUIET:
             self._logged = time.monotonic()
             log.warning("%s (%d disconnected)", what, self._refused)
@@ -282,7 +293,7 @@ class SocketListener:
 
 
 class HttpServer(uvicorn.Server):
-    """uvicorn behind a listener of our own."""
+    """uvicorn with a custom listener."""
 
     def __init__(
         self,
@@ -293,17 +304,17 @@ class HttpServer(uvicorn.Server):
         on_exit: Callable[[], None] = lambda: None,
         **options: Any,
     ) -> None:
-        """`on_exit`, called by the handler of a signal, ends what would hold it up: live streams."""
+        """The signal handler calls `on_exit`, which ends the live streams that would delay the exit."""
         self._limits = limits or ConnectionLimits.for_files(open_files())
         self._proxies = proxies or Proxies()
         self._on_exit = on_exit
         config = uvicorn.Config(
             app,
             **{
-                "log_level": "error",  # what strangers send wrong is theirs, and would fill the log
+                "log_level": "error",  # Errors of unauthenticated clients would fill the log.
                 "access_log": False,
-                "log_config": None,  # where it goes is for the program to say
-                "proxy_headers": False,  # we believe only proxies that are named
+                "log_config": None,  # The program decides where the log goes.
+                "proxy_headers": False,  # Only configured proxies are trusted.
                 "ws": "none",
                 "timeout_keep_alive": self._limits.idle,
                 "timeout_graceful_shutdown": 3,
@@ -324,12 +335,13 @@ class HttpServer(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         super().handle_exit(sig, frame)
-        self._captured_signals.clear()  # else it would be raised again, before the runtime is closed in order
+        # Otherwise uvicorn would raise the signal again before the runtime is closed in order.
+        self._captured_signals.clear()
         self._on_exit()
 
 
 def open_files() -> int:
-    """How many files this process may have open."""
+    """Return how many files this process can have open."""
     if sys.platform == "win32":
         return 2**16
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)

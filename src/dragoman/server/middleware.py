@@ -1,4 +1,4 @@
-"""Refuses requests with a foreign host, from a foreign page, with a body no JSON, packed, or too long."""
+"""Refuse requests with a foreign host or origin, and bodies that are compressed, too long or not JSON."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ from dragoman.server.routes.oidc import LOGOUT
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 JSON_LIMIT = 2_000_000
 IMPORT_LIMIT = 50_000_000
-_PROTOCOLS = ("/api/ai-sdk/", "/api/ag-ui")  # of clients that send all that was said each time
-_MCP = "/mcp"  # of `dragoman mcp serve`: its own limit, of 4 MiB, is within
-_OWN_PAGE = "/api/setup"  # what is set up is decided in our own page, whoever has a key
-_SLOWEST = 30.0  # seconds between two pieces of a body
+# Clients of these protocols send the whole history with each request.
+_PROTOCOLS = ("/api/ai-sdk/", "/api/ag-ui")
+_MCP = "/mcp"  # the path of `dragoman mcp serve`, which applies a limit of 4 MiB itself
+_OWN_PAGE = "/api/setup"  # The setup is only open to the server's web UI, whatever the key.
+_SLOWEST = 30.0  # maximum seconds between two chunks of a body
 _SIGN_IN = "/api/login"
-_STRANGERS = frozenset({_SIGN_IN, LOGOUT})  # the bodies that are read of who has not signed in
+_STRANGERS = frozenset({_SIGN_IN, LOGOUT})  # paths whose bodies are read without a sign-in
 _SIGN_IN_LIMIT = 10_000  # bytes
-_SIGN_IN_TIME = 10.0  # seconds until a stranger's body is there, whole
-_LOOK_AGAIN = 15.0  # seconds after which it is looked again whether who reads a live stream may
+_SIGN_IN_TIME = 10.0  # seconds until an unauthenticated client's body is complete
+_LOOK_AGAIN = 15.0  # seconds between checks whether the reader of a live stream may still read it
 _PORTS = {"http": 80, "https": 443}
 _HEADERS = {
     "x-content-type-options": "nosniff",
@@ -42,14 +43,14 @@ _HEADERS = {
     "cross-origin-resource-policy": "same-origin",
 }
 _STOPPING = sentence("server.stops")
-_PERSON = "dragoman.person"  # where the scope of a request has it
+_PERSON = "dragoman.person"  # scope key: the user of the request
 _CHANGES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
 class Middleware:
-    """Around the app. What it lets through comes from our own page, or from no page at all.
+    """Protects the app: requests come from the server's web UI, or from no web page at all.
 
-    Of who has not signed in no body is read, except to sign in.
+    Without a sign-in, the body of a request is read only to sign in.
     """
 
     def __init__(
@@ -64,8 +65,10 @@ class Middleware:
         path: str = "",
         look_again: float = _LOOK_AGAIN,
     ) -> None:
-        """`origins` are pages of others that may ask, too: with a key, never with a cookie. `path` is below
-        what a proxy shows us, where it does not say so itself."""
+        """`origins` are other origins whose pages may send requests, with a key but never with a cookie.
+
+        `path` is the path prefix of a proxy that does not send it.
+        """
         self._app = app
         self._origins = frozenset(origins)
         self._hosts = frozenset(hosts)
@@ -93,7 +96,7 @@ class Middleware:
                 found = await self._auth.signed_in(HTTPConnection(scope))
                 scope[_PERSON] = found.person if found is not None else None
                 scope[ADMIN] = found is not None and found.is_admin
-            except DragomanError as error:  # the store is out of reach
+            except DragomanError as error:  # The store is not reachable.
                 if _private(path):
                     answer_to = response_to if _is_openai(path) else problem_of
                     return await answer_to(error)(scope, receive, send)
@@ -109,14 +112,15 @@ class Middleware:
         answer = _Answer(send, lambda: self._is_still_in(scope), self._look_again)
         try:
             await self._app(scope, _bounded(receive, limit, path), answer)
-        except asyncio.CancelledError:  # the server stops, and has waited for us long enough
+        except asyncio.CancelledError:  # The server is stopping and has waited long enough for this request.
             if answer.begun:
                 raise
             await refuse(503, _STOPPING, headers={"retry-after": "1"})(scope, receive, send)
 
     async def _is_still_in(self, scope: Scope) -> bool:
-        """Whether who began to read an answer would still get it. Nobody is cut off because the store is out
-        of reach for a moment."""
+        """Return whether the user may still read the answer. A store that is briefly unreachable ends no
+        answer.
+        """
         if self._auth is None or (person := person_in(scope)) is None:
             return True
         try:
@@ -127,7 +131,7 @@ class Middleware:
     def _refusal(self, scope: Scope, path: str, headers: Headers) -> tuple[int, str] | None:
         host = headers.get("host", "")
         if path in PATHS:
-            return None  # who watches over many servers calls each by its address
+            return None  # Monitoring systems of multiple servers call each by its address.
         for name in headers.getlist("host") or [""]:
             if hostname(name) not in self._hosts:
                 return 421, f"this server is not {name!r}: use the address it printed when it started"
@@ -154,14 +158,14 @@ class Middleware:
             return self._upload_limit
         if path in _STRANGERS:
             return _SIGN_IN_LIMIT
-        if _is_openai(path):  # files come in it, as base64
+        if _is_openai(path):  # Files are embedded as base64.
             return JSON_LIMIT + self._upload_limit * 4 // 3
         brings_history = path in ("/api/import", _MCP) or path.startswith(_PROTOCOLS)
         return IMPORT_LIMIT if brings_history else JSON_LIMIT
 
 
 def person_in(scope: Scope) -> str | None:
-    """Who the middleware found the request to be from."""
+    """Return the user that the middleware found."""
     person: str | None = scope.get(_PERSON)
     return person
 
@@ -172,17 +176,17 @@ def has_body(scope: Scope) -> bool:
 
 
 def hostname(host: str) -> str | None:
-    """The name in a Host header, without its port. None for what is none."""
+    """Return the name in a Host header without its port, or None if the header is invalid."""
     try:
         parts = urlsplit(f"//{host}")
-        _ = parts.port  # raises for what is no number
+        _ = parts.port  # raises ValueError if the port is not a number
     except ValueError:
         return None
     return parts.hostname if not parts.path and not parts.query and parts.username is None else None
 
 
 def _is_ours(origin: str, scheme: str, host: str) -> bool:
-    """Whether scheme, name and port are those by which we were called."""
+    """Return whether the origin has the scheme, name and port of this request."""
     try:
         theirs, ours = urlsplit(origin), urlsplit(f"{scheme}://{host}")
         ports = [parts.port or _PORTS.get(parts.scheme) for parts in (theirs, ours)]
@@ -201,7 +205,7 @@ def _is_openai(path: str) -> bool:
 
 
 def _path(scope: Mapping[str, object]) -> str:
-    """Below where we are mounted."""
+    """Return the path below the mount point."""
     path, root = str(scope["path"]), str(scope.get("root_path", ""))
     return path.removeprefix(root) if root else path
 
@@ -228,7 +232,7 @@ def _bounded(receive: Receive, limit: int, path: str) -> Receive:
             raise HTTPException(408, sentence("request.too_slow")) from error
         more = more and bool(message.get("more_body"))
         seen += len(message.get("body", b""))
-        if seen > limit:  # more than the header promised
+        if seen > limit:  # The body is longer than its header declared.
             raise HTTPException(413, sentence("request.too_big", most=limit))
         return message
 
@@ -236,8 +240,11 @@ def _bounded(receive: Receive, limit: int, path: str) -> Receive:
 
 
 class _Answer:
-    """Sends an answer, with our headers. One without an end of its own ends when who reads it is out: their
-    key was taken back, or their sign-in is void."""
+    """Sends an answer with the security headers.
+
+    An answer of unknown length ends when its reader loses access, because a key was revoked or a sign-in is
+    void.
+    """
 
     def __init__(self, send: Send, is_still_in: Callable[[], Awaitable[bool]], look_again: float) -> None:
         self._send = send

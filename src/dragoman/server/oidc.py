@@ -1,7 +1,7 @@
-"""Signs users in at an OpenID Connect provider: discovery, authorization code with PKCE, ID tokens, sign-out.
+"""Sign users in at an OpenID Connect provider: discovery, authorization code with PKCE, ID tokens, sign-out.
 
-PyJWT verifies signatures and times. What is asked of a token beyond that, and what is asked of whom, is here.
-Nothing here knows of cookies, users or the store.
+PyJWT verifies signatures and times. This module checks all other requirements for tokens and decides which
+party must meet them. It does not know cookies, users or the store.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from dragoman.web_address import web_address
 from dragoman.wire.http_client.client import HttpClient
 from dragoman.wire.http_client.network import is_loopback
 
-# Asymmetric ones alone: for the others the key that verifies is the one that signs. By what keys they want.
+# Only asymmetric algorithms, with the key type and curve that each needs: with a symmetric one, the key that
+# verifies could also sign.
 _ALGORITHMS = {
     **dict.fromkeys(("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"), ("RSA", None)),
     "ES256": ("EC", "P-256"),
@@ -32,25 +33,27 @@ _ALGORITHMS = {
     "ES512": ("EC", "P-521"),
     "EdDSA": ("OKP", "Ed25519"),
 }
-ANY = "*"  # among the allowed groups: every account of the provider
-_LARGEST = 512_000  # bytes of a document
-_FRESH = 3600.0  # seconds that a document of the provider holds
-_FAILED = 5.0  # seconds after a failure in which it is not asked again
-_COOLDOWN = 30.0  # seconds between two looks for a key that a client named
-_LEEWAY = 60  # seconds by which clocks differ
-_RECENT = 600  # seconds since a token was issued
-_PATIENCE = 600.0  # seconds a user has to sign in
+ANY = "*"  # an allowed group that stands for every account of the provider
+_LARGEST = 512_000  # maximum bytes of a document
+_FRESH = 3600.0  # seconds that a document of the provider stays cached
+_FAILED = 5.0  # seconds after a failure before the next request
+_COOLDOWN = 30.0  # seconds between two requests for a key that a client's token named
+_LEEWAY = 60  # seconds by which clocks can differ
+_RECENT = 600  # maximum seconds since a token was issued
+_PATIENCE = 600.0  # seconds that a user has to sign in
 _LOGOUT = "http://schemas.openid.net/event/backchannel-logout"
 
 
 class SignInRefused(DragomanError):
-    """A sign-in that does not count. The text is for the log: a client is not told why."""
+    """A refused sign-in. The text is for the log only, because a client must not learn the reason."""
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class OidcSettings:
-    """A provider, and what is asked of its users. Groups are those of the claim. If none is allowed, no user
-    signs in: at some providers anybody can have an account."""
+    """A provider and the requirements for its users. The groups are values of the groups claim.
+
+    Without an allowed group, no user can sign in: at some providers, anybody can create an account.
+    """
 
     issuer: str
     client_id: str
@@ -61,12 +64,12 @@ class OidcSettings:
     name_claim: str = "preferred_username"
     allowed_groups: frozenset[str] = frozenset()
     admin_group: str | None = None
-    session: float = 12 * 3600.0  # seconds that a sign-in holds
+    session: float = 12 * 3600.0  # seconds that a sign-in lasts
 
 
 @dataclass(slots=True, frozen=True)
 class PendingSignIn:
-    """A sign-in that waits for the browser to come back. Kept by the browser, sealed."""
+    """A sign-in that waits for the browser to return. The browser keeps it, signed."""
 
     state: str
     nonce: str
@@ -85,17 +88,17 @@ class PendingSignIn:
 
 @dataclass(slots=True, frozen=True)
 class Account:
-    """Who signed in, as the provider says."""
+    """A signed-in account, as the provider describes it."""
 
     subject: str
     name: str
-    session: str  # of the provider; empty where it says nothing of it
+    session: str  # The provider's session. It is empty if the provider names none.
     groups: frozenset[str]
 
 
 @dataclass(slots=True, frozen=True)
 class LogoutNotice:
-    """The provider has ended one session, or all of an account."""
+    """A notice that the provider has ended one session, or all sessions of an account."""
 
     id: str
     subject: str
@@ -103,7 +106,7 @@ class LogoutNotice:
 
 
 class OidcProvider:
-    """A provider, asked over HTTP. What it says of itself is kept for an hour."""
+    """A client of one provider. It caches the provider's metadata for an hour."""
 
     def __init__(
         self, settings: OidcSettings, http: HttpClient, *, clock: Callable[[], float] = time.time
@@ -118,7 +121,9 @@ class OidcProvider:
     # ── signing in ────────────────────────────────────────────────────────────────────────────────
 
     async def begin(self, redirect: str, to: str) -> tuple[str, PendingSignIn]:
-        """The address to send the browser to, and what to keep until it comes back to `redirect`."""
+        """Start a sign-in. Returns the address for the browser, and the state to keep until it returns to
+        `redirect`.
+        """
         metadata = await self._discover()
         state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
         challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=")
@@ -136,7 +141,9 @@ class OidcProvider:
         return address, PendingSignIn(state, nonce, verifier, redirect, to, self._clock() + _PATIENCE)
 
     async def finish(self, begun: PendingSignIn, returned: Mapping[str, str]) -> Account:
-        """The account of a browser that came back with these parameters. SignInRefused otherwise."""
+        """Return the account of a browser that returned with these parameters. Raises SignInRefused
+        otherwise.
+        """
         metadata = await self._discover()
         if not _same(returned.get("state", ""), begun.state) or begun.until <= self._clock():
             raise SignInRefused("the state is not that of this sign-in, or too old")
@@ -152,7 +159,9 @@ class OidcProvider:
         return self._account(claims, await self._user_info(metadata, claims, tokens.get("access_token")))
 
     def _check_issuer(self, metadata: Mapping[str, Any], returned: Mapping[str, str]) -> None:
-        """RFC 9207: a code of another issuer is not sent to this one."""
+        """Raise SignInRefused for an answer of another issuer, whose code must not be sent to this one (RFC
+        9207).
+        """
         issuer = returned.get("iss")
         promised = metadata.get("authorization_response_iss_parameter_supported") is True
         if (issuer is None and promised) or issuer not in (None, self.settings.issuer):
@@ -184,7 +193,7 @@ class OidcProvider:
     async def _user_info(
         self, metadata: Mapping[str, Any], claims: dict[str, Any], token: object
     ) -> dict[str, Any]:
-        """The claims, with those that only the provider's page about the user has."""
+        """Return the claims, with missing ones added from the provider's user info endpoint."""
         settings = self.settings
         wanted = [settings.name_claim]
         wanted += (
@@ -216,7 +225,9 @@ class OidcProvider:
     # ── signing out ───────────────────────────────────────────────────────────────────────────────
 
     async def logout_notice(self, token: str) -> LogoutNotice:
-        """What a back-channel logout says. SignInRefused where the token is not one of this provider."""
+        """Return the content of a back-channel logout. Raises SignInRefused if the token is not this
+        provider's.
+        """
         claims = await self._verify(await self._discover(), token, issued_to_us=False)
         events = claims.get("events")
         is_logout = isinstance(events, dict) and isinstance(events.get(_LOGOUT), dict)
@@ -226,7 +237,9 @@ class OidcProvider:
         return LogoutNotice(id, subject, session)
 
     async def logout_address(self, back: str) -> str | None:
-        """Where a browser signs out of the provider, too; None where it offers nothing of that kind."""
+        """Return the address that also signs a browser out at the provider, or None if the provider
+        has none.
+        """
         try:
             metadata = await self._discover()
             query = {"client_id": self.settings.client_id, "post_logout_redirect_uri": back}
@@ -245,7 +258,9 @@ class OidcProvider:
             raise SignInRefused(f"the provider calls itself {str(metadata.get('issuer'))[:200]!r}")
 
     def _endpoint(self, metadata: Mapping[str, Any], name: str) -> str:
-        """One of its addresses. Over plain HTTP only on this machine, where the issuer is, too."""
+        """Return an endpoint of the provider. Plain HTTP is only accepted on this machine, for an issuer on
+        it.
+        """
         address = _text(metadata.get(name))
         parts = web_address(address)
         plain = parts is not None and parts.scheme == "http"
@@ -259,8 +274,11 @@ class OidcProvider:
     async def _verify(
         self, metadata: Mapping[str, Any], token: object, *, issued_to_us: bool
     ) -> dict[str, Any]:
-        """The claims of a token that this provider signed for us, now. One that is `issued_to_us` came from
-        the provider itself, and is an ID token; the other is brought by any client."""
+        """Return the claims of a token that this provider recently signed for this client.
+
+        `issued_to_us` marks an ID token that came directly from the provider. Other tokens can come from any
+        client.
+        """
         import jwt
 
         if not isinstance(token, str):
@@ -303,7 +321,7 @@ class OidcProvider:
     async def _key(
         self, metadata: Mapping[str, Any], header: Mapping[str, Any], algorithm: str, *, look_again: bool
     ) -> dict[str, Any]:
-        """The provider's key that a token names. One that is not known yet may be new."""
+        """Return the provider's key that a token names. For an unknown key, the documents are read again."""
         address = self._endpoint(metadata, "jwks_uri")
         for older in (_FRESH, 0.0 if look_again else _COOLDOWN):
             found = await self._keys.read(address, older=older)
@@ -319,7 +337,7 @@ class OidcProvider:
 
 
 class _Document:
-    """One of the provider's documents. It is asked for once at a time, and not again soon after a failure."""
+    """A document of the provider. Requests for it never overlap, and pause briefly after a failure."""
 
     def __init__(
         self, http: HttpClient, clock: Callable[[], float], check: Callable[[Mapping[str, Any]], None]
@@ -333,7 +351,9 @@ class _Document:
         self._address = ""
 
     async def read(self, address: str, *, older: float = _FRESH) -> dict[str, Any]:
-        """Read again where the one at hand is `older` than that."""
+        """Return the document, and read it again if the cached one is `older`. Raises SignInRefused or
+        ProviderError.
+        """
         asked = self._clock()
         async with self._lock:
             now = self._clock()
@@ -367,7 +387,7 @@ def _fits(key: Mapping[str, Any], kid: object, algorithm: str) -> bool:
 
 
 def _claim(claims: Mapping[str, Any], name: str) -> object:
-    """By its name, or by the names on the way to it: `realm_access.roles`."""
+    """Return a claim by its name, or by a path of names such as `realm_access.roles`."""
     if name in claims:
         return cast("object", claims[name])
     found: object = claims

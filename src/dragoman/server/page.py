@@ -1,4 +1,4 @@
-"""Serves the built page, with headers that let it run no script and reach no host but its own."""
+"""Serve the built web UI, with headers that restrict scripts and connections to this server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dragoman.server.audit import audit
 from dragoman.server.auth import Auth
 
 BUILT = Path(__file__).with_name("page")
-CALLBACK = "/callback"  # as where the terminal waits: who is registered with one is so with the other
+CALLBACK = "/callback"  # The terminal uses the same path, so a client registered for one works for the other.
 
 _PAGE = {
     "content-security-policy": "; ".join(
@@ -24,7 +24,8 @@ _PAGE = {
             "default-src 'self'",
             "script-src 'self'",
             "style-src 'self' 'unsafe-inline'",
-            "img-src 'self' data: blob: https:",  # remote ones are put in only when the person asks for them
+            # The web UI loads remote images only when the user asks for them.
+            "img-src 'self' data: blob: https:",
             "media-src 'self' blob:",
             "connect-src 'self'",
             "frame-src 'self'",
@@ -37,7 +38,7 @@ _PAGE = {
     "cache-control": "no-cache",
 }
 
-# What the model's JavaScript runs in. An origin of its own, no network, nowhere to go.
+# Headers of the sandbox for the model's JavaScript: a separate origin, no network and no navigation.
 _SANDBOX = {
     "content-security-policy": "; ".join(
         (
@@ -53,7 +54,7 @@ _SANDBOX = {
     "cross-origin-resource-policy": "same-origin",
 }
 
-# What a page that a model wrote is shown in: its own scripts and styles, and nothing from anywhere else.
+# Headers of the preview for a page that a model wrote: it has its scripts and styles, and no other sources.
 _PREVIEW = {
     "content-security-policy": "; ".join(
         (
@@ -89,7 +90,9 @@ _FOR_EVER = "public, max-age=31536000, immutable"
 
 
 class Assets(StaticFiles):
-    """What the page is made of: as small as it was packed when it was built, and never asked for twice."""
+    """Serves the files of the web UI, compressed at build time. Browsers cache files with hashed names
+    forever.
+    """
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         encodings = Headers(scope=scope).get("accept-encoding", "").replace(" ", "").split(",")
@@ -113,10 +116,10 @@ router = APIRouter(include_in_schema=False)
 @router.api_route("/", methods=["GET", "HEAD"])
 @router.api_route("/c/{conversation}", methods=["GET", "HEAD"])
 async def page(request: Request) -> Response:
-    """The launch link signs in, and goes on without its token."""
+    """Serve the web UI. A launch link signs in and redirects to the address without its token."""
     auth: Auth = request.app.state.auth
     token = request.query_params.get("token")
-    # Who only looks whether it is there (HEAD) uses no link up.
+    # A HEAD request must not use a link up.
     if token is not None and request.method == "GET":
         return await _sign_in_by_link(request, auth, token)
     return _index(request, _PAGE)
@@ -124,13 +127,17 @@ async def page(request: Request) -> Response:
 
 @router.get(CALLBACK)
 async def callback(request: Request) -> Response:
-    """Where a browser comes back from a sign-in, without its cookie: the page goes on from here."""
+    """Serve the web UI to a browser that returns from a sign-in without its cookie. The web UI
+    completes it.
+    """
     return _index(request, {**_PAGE, "cache-control": "no-store"})
 
 
 @router.get("/shared")
 async def shared(request: Request) -> Response:
-    """What a read-only link opens. Its token follows a `#`, and is not sent with this request."""
+    """Serve the page of a read-only link. The link's token follows a `#`, so this request does not contain
+    it.
+    """
     return _index(request, {**_PAGE, "x-robots-tag": "noindex"}, "shared.html")
 
 
@@ -149,7 +156,9 @@ def mount_assets(app: FastAPI) -> None:
 
 
 async def _sign_in_by_link(request: Request, auth: Auth, token: str) -> Response:
-    """Once: who opens it again is in already, or is somebody else."""
+    """Sign a browser in by a link that works once. Returns 403 if the link is used and the browser not signed
+    in.
+    """
     person = await auth.use_link(token)
     if person is None and await auth.person(request) is None:
         return PlainTextResponse(_USED, 403, headers={"cache-control": "no-store"})
@@ -163,8 +172,9 @@ async def _sign_in_by_link(request: Request, auth: Auth, token: str) -> Response
 
 
 def _index(request: Request, headers: dict[str, str], file: str = "index.html") -> Response:
-    """Scripts and styles are named by whole paths, since it is shown at several depths. From their own
-    addresses they know the rest."""
+    """Return the HTML with absolute asset paths, because it is served at several depths. The assets find each
+    other by relative paths.
+    """
     try:
         written = (BUILT / file).read_text("utf-8")
     except FileNotFoundError:

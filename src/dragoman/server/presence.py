@@ -1,4 +1,4 @@
-"""Who has a shared conversation open, and who is typing: published in its stream, at every server."""
+"""Publish in the stream of a shared conversation, on every server, which users have it open or are typing."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from dragoman.server.event_stream import OpenStreams
 from dragoman.server.shapes import PresenceView, PresentUser
 from dragoman.store.store import Store
 
-EVERY = 2.0  # seconds between looks
-_NOTED = 10.0  # seconds between notes that somebody is still there
-_GONE = 25.0  # seconds after the last one
-TYPES = 6.0  # seconds for which somebody who typed is typing
+EVERY = 2.0  # seconds between checks
+_NOTED = 10.0  # seconds after which a user's presence is stored again
+_GONE = 25.0  # seconds after the last note until a user counts as gone
+TYPES = 6.0  # seconds that a user counts as typing after the last keystroke
 
 
-_PAUSE = 1.0  # seconds in which it is noted once that somebody types
+_PAUSE = 1.0  # seconds in which typing is stored only once
 
 PRESENCE: Codec[PresenceView] = Codec(PresenceView)
 
 
 class Presence:
-    """What this server knows of the conversations that are read here."""
+    """Tracks the users who read shared conversations on this server."""
 
     def __init__(
         self,
@@ -34,13 +34,13 @@ class Presence:
         self._store = store
         self._streams = streams
         self._clock = clock
-        self._publish = publish  # in the stream of a conversation
+        self._publish = publish  # publishes in the stream of a conversation
         self._noted: dict[tuple[str, str], float] = {}
         self._told: dict[str, list[PresentUser]] = {}
         self._typed: dict[tuple[str, str], float] = {}
 
     async def look(self) -> None:
-        """Note who reads here, and publish what has changed anywhere."""
+        """Store which users read on this server, and publish changes of all servers."""
         readers = {(one.conversation, one.person) for one in self._streams.readers}
         shared = await self._store.shared_among(sorted({id for id, _ in readers})) if readers else set()
         now = self._clock()

@@ -1,4 +1,4 @@
-"""Answers errors with problem details (RFC 9457): a sentence to act on, and no path of the server."""
+"""Answer errors with problem details (RFC 9457): a sentence to act on, without paths of the server."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from dragoman.redaction import redact_text
 from dragoman.sentences import Sentence, said_of, sentence
 
 log = logging.getLogger("dragoman.server")
-SHARED = "/api/shared/"  # where links lead, with their tokens
+SHARED = "/api/shared/"  # path prefix of shared links, followed by their token
 _PATH = re.compile(r"(?<![\w/:.])(?:/[\w.@+-]+){2,}/?|[A-Za-z]:\\[^\s'\"]+")
-# Seconds until a store that was busy, or one that has to be repaired, is tried again.
+# Retry after this many seconds, if the store was busy or needs repair.
 _SOON, _LATER = 1, 30
 
 
@@ -50,13 +50,13 @@ def problem(
 
 
 def path_for_logs(request: Request) -> str:
-    """Without the token of a link: who reads a log is not to read what it leads to."""
+    """Return the path without a link's token: readers of a log must not gain access by it."""
     before, shared, _ = request.url.path.partition(SHARED)
     return f"{before}{shared}…" if shared else before
 
 
 def install(app: FastAPI) -> None:
-    """What is raised in a route becomes a problem."""
+    """Turn exceptions of routes into problem details."""
     for kind in (BadRequest, ConfigError, Unreadable, StoreUnavailable, TurnQuarantined):
         app.add_exception_handler(kind, _refused)
     app.add_exception_handler(RequestValidationError, _malformed)
@@ -68,7 +68,7 @@ def install(app: FastAPI) -> None:
 
 
 def problem_of(error: DragomanError) -> JSONResponse:
-    """How an error that is no bug is answered."""
+    """Return the response for an expected error."""
     detail = without_paths(str(error))
     match error:
         case NotFound():
@@ -124,7 +124,9 @@ def _http(request: Request, error: Exception) -> Response:
 
 
 def detail_of(error: HTTPException) -> str:
-    """What was wrong with a body, of which FastAPI says only that it cannot be read."""
+    """Return the error text. FastAPI only reports that a body cannot be read, so the cause replaces
+    its text.
+    """
     match error.__cause__:
         case UnicodeDecodeError():
             return sentence("request.no_utf8")
@@ -135,19 +137,19 @@ def detail_of(error: HTTPException) -> str:
 
 
 def _left(request: Request, error: Exception) -> Response:
-    """Who goes in the middle of an upload does not read this."""
+    """Return a response that the client does not see, because it disconnected during an upload."""
     return problem(400, sentence("request.broke_off"))
 
 
 def _unexpected(request: Request, error: Exception) -> Response:
-    """The reason goes into the server's log, under a number that the client is given."""
+    """Log the error under a number, and return a problem with that number."""
     number = new_id("err")
     log.error("%s: %s %s", number, request.method, path_for_logs(request), exc_info=error)
     return problem(500, sentence("request.failed", number=number))
 
 
 def without_paths(text: str) -> str:
-    """Files of the server by their names alone, and no password or key."""
+    """Return the text with file names instead of paths, and without passwords and keys."""
     if isinstance(text, Sentence):
         return text.mapped(without_paths)
     text = redact_text(text)

@@ -1,4 +1,4 @@
-"""Finds the address a request comes from, and its path: the peer's, or what a trusted proxy says."""
+"""Determine the address and path of a request, from the connection or from a trusted proxy's headers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from dragoman.web_address import parse_path
 
 
 def put_below(scope: Scope, root: str) -> None:
-    """Some proxies take the path off before they pass a request on, others do not."""
+    """Set the path prefix of a request. Some proxies remove it before they forward the request, others do
+    not.
+    """
     path = str(scope["path"])
     if path == root:
         scope["path"] = f"{root}/"
@@ -33,7 +35,7 @@ Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class Proxies:
-    """The proxies whose word is taken for where a request comes from. No address is one by itself."""
+    """The trusted proxies. By default, none is trusted."""
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self._networks = tuple(_network(name) for name in names)
@@ -44,8 +46,9 @@ class Proxies:
         return parsed is not None and any(parsed in network for network in self._networks)
 
     def resolve(self, scope: Scope) -> None:
-        """Put into the scope what a named proxy says: the client's own address and scheme, and the path below
-        which we are shown."""
+        """Update the scope with a trusted proxy's headers: the client's address, the scheme and the path
+        prefix.
+        """
         peer = scope.get("client")
         headers = Headers(scope=scope)
         if peer is None or peer[0] not in self:
@@ -65,7 +68,9 @@ class Proxies:
             put_below(scope, below)
 
     def _client(self, peer: str, forwarded: list[str]) -> str:
-        """The last address that is no proxy of ours. What stands before it, anybody may have written."""
+        """Return the last address that is not a trusted proxy. Any client can have written those
+        before it.
+        """
         client = peer
         for text in reversed(",".join(forwarded).split(",")):
             address = parse_address(text.strip())
@@ -78,7 +83,9 @@ class Proxies:
 
 
 def parse_address(text: str) -> Address | None:
-    """An address as proxies write it: also with a port, in brackets, or IPv4 inside IPv6."""
+    """Return an address as proxies write it: with a port, in brackets, or IPv4 inside IPv6. None if it is
+    invalid.
+    """
     if text.startswith("["):
         text = text[1:].partition("]")[0]
     elif text.count(":") == 1:
@@ -92,7 +99,7 @@ def parse_address(text: str) -> Address | None:
 
 
 def counted_address(text: str) -> str:
-    """What counts as one address where addresses are counted: of IPv6 the network that a household has."""
+    """Return the key by which an address is counted. For IPv6, this is the network of a household."""
     address = parse_address(text)
     if isinstance(address, ipaddress.IPv6Address):
         return str(ipaddress.ip_network((address, 64), strict=False))

@@ -1,4 +1,4 @@
-"""Publishes what turns do and people change to the feeds that clients read."""
+"""Publish changes by turns and users to the feeds that clients read."""
 
 from __future__ import annotations
 
@@ -39,42 +39,47 @@ from dragoman.turn.steps.family import root_of
 
 FeedT = TypeVar("FeedT", bound=Feed)
 
-_UNREAD = 120.0  # seconds after which a feed that nobody reads is dropped
-_DELETED = 1000  # deleted conversations
+_UNREAD = 120.0  # seconds after which a feed without readers is dropped
+_DELETED = 1000  # maximum number of remembered deletions
 
 
 class Lists:
-    """One feed for each person who looks at theirs. A line is published when it is not what it was there."""
+    """The feeds of conversation lists, one for each user who reads theirs. Only lines that changed are
+    published.
+    """
 
     def __init__(self, runtime: Runtime, hear: Callable[[], Awaitable[None]]) -> None:
         self._runtime = runtime
-        self._hear = hear  # what others have changed so far
-        self._feeds: dict[str, Feed] = {}  # by person
-        self._lines: dict[str, dict[str, int]] = {}  # by person and conversation: a hash of what was told
+        self._hear = hear  # applies the changes of other processes so far
+        self._feeds: dict[str, Feed] = {}  # by user
+        self._lines: dict[str, dict[str, int]] = {}  # by user and conversation: a hash of the published line
         self._changed: dict[
             str, set[str]
-        ] = {}  # conversations, and who may have had them, as far as is known
-        self._deleted: dict[tuple[str, str], None] = {}  # lines that went not long ago: that is told once
+        ] = {}  # changed conversations, with users who could have them in their list
+        # lines that were recently removed: each removal is published once
+        self._deleted: dict[tuple[str, str], None] = {}
         self._publishing: asyncio.Task[None] | None = None
         self._opening = asyncio.Lock()
 
     async def feed_of(self, person: str) -> Feed:
-        """Everything that changes from here on is published in it."""
+        """Return the user's feed. It contains all changes from now on."""
         async with self._opening:
             if not self._feeds:
-                await self._hear()  # so far nobody had to know
+                await self._hear()  # Without feeds, changes were not tracked.
             feed = self._feeds.setdefault(person, Feed())
-        feed.unread_since = time.monotonic()  # whoever asked for it is about to read it
+        feed.unread_since = time.monotonic()  # The caller is about to read it.
         return feed
 
     def changed(self, conversation: str, readers: Iterable[str] = ()) -> None:
-        """Its line is not what it was, or is gone. Published soon, once for all that happens until then."""
+        """Publish the conversation's line soon, once for all changes until then."""
         if self._feeds:
             self._changed.setdefault(conversation, set()).update(readers)
             self._publish_soon()
 
     def gone(self, conversation: str, reader: str) -> None:
-        """It was deleted, or is not shared with them any more. Told once, whoever is first to say so."""
+        """Publish that a conversation was deleted or is not shared with this reader any longer. It is
+        published only once.
+        """
         if (line := (conversation, reader)) in self._deleted:
             return
         self._deleted[line] = None
@@ -85,7 +90,7 @@ class Lists:
             publish_typed(feed, "conversation.deleted", f'{{"id":"{conversation}"}}')
 
     def take(self, changes: Sequence[ListChange] | None) -> None:
-        """Publish what other processes have changed, and what could not be read when it was to be."""
+        """Publish the changes of other processes, and those that could not be read before."""
         for person in drop_unread(self._feeds):
             self._lines.pop(person, None)
         if not self._feeds:
@@ -125,10 +130,12 @@ class Lists:
                 await self._publish_line(id, readers)
             except StoreUnavailable:
                 self._changed.setdefault(id, set()).update(readers)
-                return  # it is tried again with the next look at what others do
+                return  # The next check of other processes tries again.
 
     async def _publish_line(self, id: str, readers: set[str]) -> None:
-        """To everybody who has it in a list here; that it is gone, to who may not read it any more."""
+        """Publish a line to all its readers on this server, and its removal to users who may not read it any
+        longer.
+        """
         before = set(self._deleted)
         store = self._runtime.store
         try:
@@ -146,22 +153,23 @@ class Lists:
                 self.gone(id, reader)
                 continue
             if (id, reader) in self._deleted and (id, reader) not in before:
-                continue  # since it was read
-            self._deleted.pop((id, reader), None)  # it is there again
+                continue  # The line was removed after it was read.
+            self._deleted.pop((id, reader), None)  # The line exists again.
             text, lines = SUMMARY.dump(found[0]), self._lines.setdefault(reader, {})
-            if lines.get(id) != hash(text):  # what was changed here is heard of once more
+            # The same change can arrive twice: made here, and from the store.
+            if lines.get(id) != hash(text):
                 lines[id] = hash(text)
                 if (feed := self._feeds.get(reader)) is not None:
                     publish_typed(feed, "conversation.changed", text)
 
 
 def publish_typed(feed: Feed, type: str, data: str) -> None:
-    """With the type in the data too: whoever reads the data alone knows what it is."""
+    """Publish data with its type inside, for clients that read only the data."""
     feed.publish(type, f'{{"type":"{type}",{data[1:]}')
 
 
 def drop_unread(feeds: dict[str, FeedT]) -> list[str]:
-    """Those that nobody has read for a while; whose they were."""
+    """Drop feeds that were not read for a while, and return their names."""
     long_ago = time.monotonic() - _UNREAD
     unread = [name for name, feed in feeds.items() if not feed.readers and feed.unread_since < long_ago]
     for name in unread:
@@ -169,16 +177,16 @@ def drop_unread(feeds: dict[str, FeedT]) -> list[str]:
     return unread
 
 
-_LATEST = 3  # turns whose events may be left, for who has not heard them to their end
-_GLANCE = 1.0  # seconds between looks at conversations in which another process may be at work
-_SELDOM = 10.0  # seconds between them where nothing is at work, and nothing was written
-_PAUSE = 0.1  # seconds between two such looks, whatever is written
+_LATEST = 3  # number of turns whose events may be left, for clients that have not read them to the end
+_GLANCE = 1.0  # seconds between checks of conversations in which another process can be active
+_SELDOM = 10.0  # seconds between checks if nothing is active and nothing was written
+_PAUSE = 0.1  # minimum seconds between two checks
 _PIECES = (e.TextDelta, e.ReasoningDelta, e.CallInputDelta, e.CallProgress)
 _CHANGES_LIST = (e.TurnStart, e.TurnEnd, e.CallAsked, e.CallAnswered)
 
 
 class Publisher:
-    """One feed for each conversation, there only while somebody reads it; and those of people's lists."""
+    """The feeds of conversations, which exist while they are read, and those of lists."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -191,35 +199,38 @@ class Publisher:
         self.presence = Presence(runtime.store, self.streams, runtime.services.clock, self._publish_presence)
         self._revisions: dict[str, int] = {}
         self._queue_marks: dict[str, str | None] = {}
-        self._moved: set[str] = set()  # where a turn ended here since others were last looked at
-        self._queues: set[str] = set()  # conversations of which readers may know that something is queued
+        # conversations where a turn ended here since the last check of other processes
+        self._moved: set[str] = set()
+        self._queues: set[str] = set()  # conversations whose readers may show a queue
         self._changed_queues: set[str] = set()
         self._queue_being_read: str | None = None
-        self._queues_published = 0  # how often
-        self._background = runtime.background  # ends with it
+        self._queues_published = 0  # number of published queues
+        self._background = runtime.background  # It ends together with the runtime.
         self._publishing_queues: asyncio.Task[None] | None = None
         self._watches = False
-        self._unsettled = True  # what is read here is to be looked at again in a moment
-        self._followed: dict[str, FollowedTurn] = {}  # of other processes
-        self._reading: dict[int, tuple[str, dict[str, FollowedTurn]]] = {}  # conversations, at this moment
+        self._unsettled = True  # whether the next check comes soon
+        self._followed: dict[str, FollowedTurn] = {}  # turns of other processes
+        # conversations that are being read, with their followed turns
+        self._reading: dict[int, tuple[str, dict[str, FollowedTurn]]] = {}
         self._numbers = count()
-        self._stirred = asyncio.Event()  # another process has written something
-        self._written = asyncio.Event()  # the same, for the look at who may still read
-        self._access = -1  # the revision that the open streams were last looked at with
+        self._stirred = asyncio.Event()  # set when another process has written something
+        self._written = asyncio.Event()  # the same, for the check of access rights
+        self._access = -1  # the revision of access rights at the last check
         self._rechecks = False
         runtime.bus.watchers.append(self._listen)
         runtime.bus.elsewhere.append(self._begin_elsewhere)
         runtime.bus.elsewhere.append(self._expect)
         runtime.bus.writes.append(self._stirred.set)
         runtime.bus.writes.append(self._note_write)
-        for live in runtime.bus.turns():  # adopted when the store was opened
+        for live in runtime.bus.turns():  # turns that were adopted when the store was opened
             self._listen(live.log)
 
     # ── who may read it ───────────────────────────────────────────────────────────────────────────
 
     async def recheck(self) -> None:
-        """End the streams of whoever lost the right to read them: here at once, at other nodes when they hear
-        of the write."""
+        """End the streams of users who lost the right to read them. Other servers do so when they notice the
+        write.
+        """
         await self.streams.recheck()
 
     def _note_write(self) -> None:
@@ -245,12 +256,12 @@ class Publisher:
     # ── what can be read ──────────────────────────────────────────────────────────────────────────
 
     async def conversation(self, id: str, after: str = "") -> Subject:
-        """Begins with a snapshot of the whole tree, or at a place that is told here, or was elsewhere."""
+        """Return the subject of a conversation: a snapshot of the whole tree, or a resume after a place."""
         async with self._opening:
             feed = self._conversations.get(id)
-            if feed is None or not feed.readers:  # else what others do is seen
+            if feed is None or not feed.readers:  # Otherwise the feed already follows other processes.
                 feed = await self._open(id, after)
-        feed.unread_since = time.monotonic()  # whoever asked for it is about to read it
+        feed.unread_since = time.monotonic()  # The caller is about to read it.
         self._begin_watch()
 
         async def snapshot() -> tuple[TreeSnapshot, int]:
@@ -261,8 +272,11 @@ class Publisher:
         return Subject(feed, snapshot)
 
     async def _open(self, id: str, after: str) -> ConversationFeed:
-        """The feed that is left, if nothing has happened since it was read. Else one that tells what runs
-        from its beginning, and again what ended while a reader moved here."""
+        """Return the existing feed if nothing has happened since it was read. Otherwise return a new one.
+
+        The new feed contains running turns from their beginning. It also contains turns that ended while a
+        reader moved to this server.
+        """
         store, bus = self._runtime.store, self._runtime.bus
         rows = await store.turns(id)
         ended = [row.id for row in rows if not row.live]
@@ -281,7 +295,7 @@ class Publisher:
                     again[turn] = [(event, *await self._named_by(turn, event)) for event in told]
         if left is not None:
             left.close()
-        self._follow_no_longer(id)  # with nothing awaited from here on: all is told again, in one feed
+        self._follow_no_longer(id)  # Nothing is awaited from here on, so one feed receives all events again.
         feed = self._conversations[id] = ConversationFeed(id, {*ended} - again.keys())
         for turn, events in again.items():
             for event, said, question in events:
@@ -298,7 +312,7 @@ class Publisher:
         return Subject(feed)
 
     def _begin_watch(self) -> None:
-        self._stirred.set()  # something else is read here than before
+        self._stirred.set()  # This server now reads another conversation.
         if not self._watches:
             self._watches = True
             self._background.repeat("the watch for other processes", self._watch, every=_PAUSE)
@@ -307,24 +321,28 @@ class Publisher:
     # ── what is published ─────────────────────────────────────────────────────────────────────────
 
     def changed(self, conversation: str, readers: Iterable[str] = ()) -> None:
-        """Its line of the list is not what it was, or is gone from the lists of these."""
+        """Publish that the line of a conversation has changed, or was removed from the lists of these
+        readers.
+        """
         self._lists.changed(conversation, readers)
 
     async def removed(self, conversation: str, person: str) -> None:
-        """It is not shared with them any more: their streams of it end, and its line goes."""
+        """End a user's streams of a conversation and remove its line, because it is not shared with them any
+        longer.
+        """
         for id in await self._shared_with(conversation):
             self.streams.end_reader(Reader(person, id))
             self._lists.changed(id, (person,))
 
     async def _shared_with(self, conversation: str) -> list[str]:
-        """Those that are shared together: the one of people, and those that its calls opened."""
+        """Return the conversations that are shared together: the user's, and those that its calls opened."""
         store = self._runtime.store
-        with suppress(Unreadable):  # others find out by themselves
+        with suppress(Unreadable):  # Readers of an unreadable conversation learn of it by themselves.
             conversation = await root_of(store, await store.conversation(conversation))
         return await store.within(conversation)
 
     async def shared(self, conversation: str, person: str) -> None:
-        """It is shared with them now, or their role is another."""
+        """Publish that a conversation is shared with a user, or that their role has changed."""
         for id in await self._shared_with(conversation):
             self._lists.changed(id, (person,))
 
@@ -336,7 +354,7 @@ class Publisher:
             feed.close()
 
     def queue_changed(self, conversation: str) -> None:
-        """Something was sent that no turn has taken yet, or was changed, called off or taken."""
+        """Publish that a queued message was added, changed, cancelled or taken by a turn."""
         if conversation not in self._conversations:
             return
         self._queues.add(conversation)
@@ -352,14 +370,16 @@ class Publisher:
             self._publishing_queues = self._background.run("publishing queues", self._publish_queues)
 
     def close(self) -> None:
-        """The server closes: everybody may go."""
+        """End all streams and feeds, because the server closes."""
         self.streams.close()
         for feed in self._conversations.values():
             feed.close()
         self._lists.close()
 
     def _listen(self, log: TurnLog) -> None:
-        """Before a turn runs here: whatever it publishes goes to the readers of its conversation."""
+        """Publish the events of a turn to the readers of its conversation. Called before the turn runs
+        here.
+        """
         log.events.watchers.append(self._listener(log))
 
     def _listener(self, log: TurnLog) -> Callable[[Event], None]:
@@ -378,20 +398,20 @@ class Publisher:
             if isinstance(event, e.TurnEnd):
                 self._note_end(conversation)
             if conversation in self._queues and isinstance(event, e.TurnStart | e.MessageAdded):
-                self.queue_changed(conversation)  # something of it may have been taken
+                self.queue_changed(conversation)  # The turn can have taken queued messages.
             if _changes_list(event):
                 self.changed(conversation)
 
         return hear
 
     def _note_end(self, conversation: str) -> None:
-        """What a turn changed has been published."""
+        """Record that the changes of a turn have been published."""
         self._revisions.pop(conversation, None)
         self._moved.add(conversation)
         self._stirred.set()
 
     async def _publish_queues(self) -> None:
-        """One after the other, so that what was read first is published first."""
+        """Publish one queue after the other, so that what was read first is published first."""
         while self._changed_queues:
             self._queue_being_read = id = self._changed_queues.pop()
             try:
@@ -401,7 +421,7 @@ class Publisher:
             except StoreUnavailable:
                 self._changed_queues.add(id)
                 self._stirred.set()
-                return  # it is tried again with the next look at what others do
+                return  # The next check of other processes tries again.
             finally:
                 self._queue_being_read = None
             if not queue.queued and not queue.steering:
@@ -411,12 +431,14 @@ class Publisher:
                 publish_typed(feed, "queue.changed", QUEUE.dump(queue))
 
     def _note_empty_queue(self, id: str) -> None:
-        """Unless it is about to be read again: whatever is taken from it until then has to be heard."""
+        """Record an empty queue, unless it is about to be read again: until then, changes to it must be
+        published.
+        """
         if id not in self._changed_queues and id != self._queue_being_read:
             self._queues.discard(id)
 
     async def _read_tree(self, id: str) -> TreeSnapshot:
-        """As it is now. Its queue may have changed since that was read, and is published once more then."""
+        """Return the current tree. If its queue was published in the meantime, it is published again."""
         published = self._queues_published
         self._queues.add(id)
         elsewhere = {turn.id: turn for turn in self._followed.values() if turn.conversation == id}
@@ -439,18 +461,19 @@ class Publisher:
             async with asyncio.timeout(_GLANCE if self._unsettled else _SELDOM):
                 await self._stirred.wait()
         self._stirred.clear()
-        self._unsettled = True  # unless we come to the end of this
+        self._unsettled = True  # Reset below if this check completes.
         await self._hear()
         await self._watch_others()
         self._unsettled = self._lists.unsettled or not self._is_settled()
 
     async def _hear(self) -> None:
-        """What other processes have changed: lines of lists are published, and streams end whose readers may
-        not read them any more."""
+        """Publish list changes of other processes, and end streams whose users may not read them any
+        longer.
+        """
         new, self.streams.new_readers = self.streams.new_readers, set()
         readers = self.streams.readers
         if not readers and not self._lists.is_read:
-            await self._runtime.store.list_changes()  # from here on it is known
+            await self._runtime.store.list_changes()  # Changes are tracked from here on.
             return
         changes = await self._runtime.store.list_changes()
         self._lists.take(changes)
@@ -465,13 +488,13 @@ class Publisher:
         except NotFound:
             right = Right.NONE
         except StoreUnavailable:
-            self.streams.new_readers.add(reader)  # it is looked again
+            self.streams.new_readers.add(reader)  # The next check tries again.
             return
         if right is Right.NONE:
             self.streams.end_reader(reader)
 
     def _is_settled(self) -> bool:
-        """Whether nothing can change in a conversation that is read here without our being told."""
+        """Return whether this server receives every change of the conversations that are read here."""
         if self._changed_queues:
             return False
         read = {id for id, feed in self._conversations.items() if feed.readers}
@@ -479,13 +502,14 @@ class Publisher:
         return read <= self._revisions.keys() | followed
 
     async def _watch_others(self) -> None:
-        """Conversations that somebody reads here: turns that another process runs in them are followed, and
-        whatever else changes is published as a snapshot."""
+        """Follow turns of other processes in conversations that are read here, and publish other changes as
+        snapshots.
+        """
         self._moved.clear()
         for id in drop_unread(self._conversations):
             self._follow_no_longer(id)
         for known in (self._revisions, self._queue_marks):
-            for id in known.keys() - self._conversations.keys():  # dropped or deleted
+            for id in known.keys() - self._conversations.keys():  # conversations that were dropped or deleted
                 del known[id]
         self._queues &= self._conversations.keys()
         if self._changed_queues:
@@ -498,8 +522,9 @@ class Publisher:
         for id in read:
             if self._queue_marks.get(id) != queues.get(id):
                 self._queue_marks[id] = queues.get(id)
-                self.queue_changed(id)  # perhaps by another process
-        revisions = await store.revisions(read)  # first: what begins here meanwhile is seen below
+                self.queue_changed(id)  # Possibly, another process changed it.
+        # Revisions are read first: turns that begin here in the meantime are found below.
+        revisions = await store.revisions(read)
         busy = set()
         for row in await store.live_turns_among(read):
             busy.add(row.conversation)
@@ -509,18 +534,18 @@ class Publisher:
         ours |= {turn.conversation for turn in self._followed.values()}
         for id in read:
             if id not in revisions and (feed := self._conversations.pop(id, None)) is not None:
-                feed.close()  # another process has deleted it
+                feed.close()  # Another process has deleted it.
         for id, revision in revisions.items():
             before = self._revisions.get(id)
             if id in ours:
-                self._revisions.pop(id, None)  # what has been published is not to be published again
+                self._revisions.pop(id, None)  # Published changes must not be published again.
             elif id not in busy:
                 self._revisions[id] = revision
                 if await self._has_missed(id) if before is None else before != revision:
                     await self._publish_snapshot(id)
 
     async def _has_missed(self, id: str) -> bool:
-        """Whether a turn began and ended elsewhere, while it was not known what had changed."""
+        """Return whether a turn began and ended in another process while changes were not tracked."""
         rows = await self._runtime.store.turns(id)
         feed = self._conversations.get(id)
         return feed is not None and any(not row.live and not feed.has_begun(row.id) for row in rows)
@@ -531,55 +556,56 @@ class Publisher:
                 self._begin_elsewhere(row.id, row.conversation, shown=True)
 
     def _follow_no_longer(self, conversation: str) -> None:
-        """Who reads it again is told of its turns from their beginning."""
+        """Stop following turns of a conversation. A later reader receives them from their beginning."""
         for turn in [one.id for one in self._followed.values() if one.conversation == conversation]:
             del self._followed[turn]
 
     def _begin_elsewhere(self, turn: str, conversation: str, *, shown: bool = False) -> None:
-        """Another process runs it, or will. It is followed as long as its conversation is read here."""
+        """Follow a turn of another process while its conversation is read here."""
         feed = self._conversations.get(conversation)
         if feed is None or feed.has_ended(turn):
-            return  # whoever says that it runs has read that before its end was heard
+            return  # This report is older than the turn's end.
         if turn not in self._followed:
             followed = FollowedTurn(turn, conversation, shown=shown, known=feed.last_of(turn))
             self._followed[turn] = followed
             for read, elsewhere in self._reading.values():
-                if read == conversation:  # what broke off is not to be shown in place of it
+                # The snapshot must not show an interrupted state instead of this turn.
+                if read == conversation:
                     elsewhere[turn] = followed
             self._background.run(f"following turn {turn}", partial(self._follow_other, followed))
 
     def _follow_shown(self, turn: str, conversation: str) -> FollowedTurn | None:
-        """The same for one that a snapshot shows."""
+        """Follow a turn that a snapshot shows."""
         self._begin_elsewhere(turn, conversation, shown=True)
         return self._followed.get(turn)
 
     def _expect(self, turn: str, conversation: str) -> None:
-        """It was asked for here. Who reads its conversation is shown if it has to wait for a place."""
+        """Show readers if a turn that was requested here has to wait for a slot."""
         if conversation in self._conversations:
             self._background.run(f"waiting for turn {turn}", partial(self._show_waiting, turn, conversation))
 
     async def _show_waiting(self, turn: str, conversation: str) -> None:
         await asyncio.sleep(_GLANCE)
         if (feed := self._conversations.get(conversation)) is None or feed.has_begun(turn):
-            return  # it has begun, or nobody reads it any more
+            return  # The turn has begun, or its conversation is not read any longer.
         with suppress(NotFound, StoreUnavailable):
             if await state_of(self._runtime, await self._runtime.store.turn(turn)) == QUEUED:
                 await self._publish_snapshot(conversation)
 
     async def _follow_other(self, followed: FollowedTurn) -> None:
-        """What a turn of another process publishes, as if it ran here."""
+        """Publish the events of another process's turn as if it ran here."""
         turn, bus = followed.id, self._runtime.bus
         try:
             async for batch in bus.follow(turn):
                 for event in batch:
                     if bus.here(turn) is not None:
-                        return  # it was taken up here, and is heard without us
+                        return  # The turn was resumed here, where its events are published directly.
                     if not await self._hear_other(followed, event):
-                        return  # nobody reads it any more
+                        return  # The conversation is not read any longer.
             if bus.here(turn) is None and not followed.ended:
                 await self._tell_end(followed)
         except NotFound:
-            pass  # deleted meanwhile
+            pass  # The turn was deleted in the meantime.
         except StoreUnavailable:
             await asyncio.sleep(_GLANCE)
             if self._followed.get(turn) is followed:
@@ -592,10 +618,12 @@ class Publisher:
             self._stirred.set()
 
     async def _hear_other(self, followed: FollowedTurn, event: Event) -> bool:
-        """What is awaited is awaited first: that it was heard here, and what readers are told, is one."""
+        """Publish one event of another process. All awaits come first, so that recording and publishing are
+        one step.
+        """
         turn, conversation = followed.id, followed.conversation
         if not event.seq and followed.shown:
-            return True  # what it asks is in the snapshot
+            return True  # The snapshot contains the approval request.
         if event.seq and (epoch := owner_of(event.seq)) != followed.epoch:
             followed.begin(epoch, await self._begun_by(turn, epoch))
         said, question = await self._named_by(turn, event)
@@ -604,23 +632,23 @@ class Publisher:
             return False
         followed.apply(event, question)
         if event.seq and feed.has(turn, event.seq):
-            return True  # they know: it ran here then, or was followed before
+            return True  # Readers have this event: the turn ran here then, or was followed before.
         _publish(feed, turn, event, said, question)
         if isinstance(event, e.TurnEnd):
             self._note_end(conversation)
         if conversation in self._queues and isinstance(event, e.TurnStart | e.MessageAdded):
-            self.queue_changed(conversation)  # something of it may have been taken
+            self.queue_changed(conversation)  # The turn can have taken queued messages.
         if _changes_list(event):
             self.changed(conversation)
         if isinstance(event, e.Notice) and event.kind == QUARANTINED:
-            await self._publish_snapshot(conversation)  # it is interrupted
+            await self._publish_snapshot(conversation)  # The turn is now interrupted.
         return True
 
     async def _begun_by(self, turn: str, epoch: int) -> list[Message] | None:
         return [] if epoch == 1 else await self._runtime.bus.begun_by(turn, epoch)
 
     async def _named_by(self, turn: str, event: Event) -> tuple[list[Message], Question | None]:
-        """What an event goes with: the messages that there were at a start, or a question."""
+        """Return what an event refers to: the messages at a start, or an approval request."""
         store = self._runtime.store
         if isinstance(event, e.TurnStart):
             begun = await self._begun_by(turn, owner_of(event.seq)) or []
@@ -628,7 +656,9 @@ class Publisher:
         return [], await store.question(event.question) if isinstance(event, e.CallAsked) else None
 
     async def _tell_end(self, followed: FollowedTurn) -> None:
-        """Whoever ran it did not live to tell that it is over, nor perhaps what it did at last."""
+        """Publish the end of a turn whose process died before it reported the end, and perhaps its last
+        messages.
+        """
         end = await self._runtime.turn(followed.id).end()
         stored, _ = await self._runtime.store.messages(followed.conversation)
         said = [message for message in stored if message.turn == followed.id]
@@ -642,7 +672,9 @@ class Publisher:
             ended = [row.id for row in await self._runtime.store.turns(id) if not row.live]
             tree = await self._read_tree(id)
         except (NotFound, Unreadable, StoreUnavailable):
-            return  # deleted meanwhile, or out of reach: who opens it again learns that
+            # The conversation was deleted or the store is unreachable. The next client that opens it learns
+            # that.
+            return
         if (feed := self._conversations.get(id)) is not None:
             feed.know(ended)
             feed.publish("snapshot", tree.text())
@@ -656,8 +688,11 @@ def _publish(
     said: Iterable[Message] = (),
     question: Question | None = None,
 ) -> None:
-    """As JSON that names its turn. A question comes whole. Before a start come the messages that there were:
-    the person's, and those of an owner that may have died before it told of them."""
+    """Publish an event as JSON that names its turn. An approval request is included whole.
+
+    The messages at a start precede it: the user's, and those of an owner that perhaps died before it
+    published them.
+    """
     for message in said:
         if isinstance(event, e.TurnStart):
             feed.advance(turn, event.seq - 1)
@@ -666,7 +701,7 @@ def _publish(
     if isinstance(event, e.CallAsked):
         whole = QUESTION.dump(question) if question is not None else "null"
         data = f'{head}{data[1:-1]},"whole":{whole}}}'
-    elif not isinstance(event, e.TurnStart):  # which names its turn itself
+    elif not isinstance(event, e.TurnStart):  # TurnStart names its turn itself.
         data = head + data[1:]
     if isinstance(event, e.TurnEnd):
         feed.end(turn)
@@ -676,7 +711,7 @@ def _publish(
 
 
 def _named_here(log: TurnLog, event: Event) -> tuple[list[Message], Question | None]:
-    """The same of a turn that runs here."""
+    """Return the same for a turn that runs here."""
     if isinstance(event, e.TurnStart):
         person = next((one for one in log.path if one.id == log.turn.message), None)
         return _first(person, log.begun) if person is not None else [], None

@@ -1,4 +1,4 @@
-"""The values that go out over HTTP, where those of the library do not fit."""
+"""Define the values that HTTP responses contain, if the library has no fitting type."""
 
 from __future__ import annotations
 
@@ -28,16 +28,17 @@ from dragoman.workspace.diff import FileDiff
 
 @dataclass(slots=True)
 class UnfinishedTurn(Spoken):
-    """A turn that is not over. `queued`: it waits for a worker, or for a place under a limit. `interrupted`:
-    nobody runs it; it can be continued, or cancelled."""
+    """A turn that has not ended. `queued` means that it waits for a worker, or for a slot under a limit.
+    `interrupted` means that no process runs it: it can be continued or cancelled.
+    """
 
     id: str
     message: str
     state: str
     live: bool
     started: float
-    retrying: str | None = None  # why its model is asked again, while that is waited for
-    arriving: FilePartial | None = None  # how far a file has come that is being made
+    retrying: str | None = None  # why the model is asked again, while the turn waits for that
+    arriving: FilePartial | None = None  # the progress of a file that the model is generating
     said: SaidFields = field(default=None, compare=False)
 
 
@@ -59,7 +60,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "metadata": {"type": "object", "additionalProperties": {"type": "string"}},
     "always_tools": {"type": "array", "items": {"type": "string"}},
 }
-"""What a conversation may be set to, as the description has it. Checked by `turn/settings.py`."""
+"""The settings of a conversation for the description. `turn/settings.py` validates them."""
 
 
 @dataclass(slots=True)
@@ -72,14 +73,14 @@ class Origin:
 
 @dataclass(slots=True)
 class ConversationSummary:
-    """A line of the list."""
+    """A line of the conversation list."""
 
     id: str
     title: str | None
     leaf: str | None
     settings: Annotated[
         dict[str, JsonValue], WithJsonSchema({"type": "object", "properties": SETTINGS})
-    ]  # not narrower in Python: what an older version stored is shown, too
+    ]  # The type is wide, because values that older versions stored are returned, too.
     usage: Usage
     created: float
     updated: float
@@ -87,12 +88,12 @@ class ConversationSummary:
     waiting: int
     parent: Origin | None = None
     snippet: str | None = None
-    found: str | None = None  # the message in which a search found its words
+    found: str | None = None  # the message that matched a search
     pinned: bool = False
     archived: bool = False
     tags: list[str] = field(default_factory=list)
     owner: str = ""
-    role: str | None = None  # of who reads it: reads, answers, takes_part or owns; None in a snapshot
+    role: str | None = None  # the reader's role: reads, answers, takes_part or owns; None in a snapshot
     shared: bool = False  # whether it has members
 
 
@@ -117,7 +118,7 @@ class PresentUser:
 
 @dataclass(slots=True)
 class PresenceView:
-    """Who has the conversation open now: its owner and members, never readers of a link."""
+    """The owner and members who have the conversation open now. Readers of a link do not count."""
 
     conversation: str
     users: list[PresentUser]
@@ -159,7 +160,7 @@ class ShareList:
 
 @dataclass(slots=True)
 class NewShareView:
-    """The token is shown this once."""
+    """A new invitation or link. The token is shown only here."""
 
     share: ShareView
     token: str
@@ -169,13 +170,14 @@ class NewShareView:
 class Page:
     items: list[ConversationSummary]
     next: str | None
-    tags: list[str] = field(default_factory=list)  # all that this person has given, with the first page
+    tags: list[str] = field(default_factory=list)  # all tags of the user, on the first page only
 
 
 @dataclass(slots=True)
 class QueuedTurn:
-    """A message of a person that waits for the turn before it; or, if that is over, for what `waits_for`
-    says."""
+    """A user's message that waits for the previous turn. If that has ended, it waits for what `waits_for`
+    names.
+    """
 
     id: str
     message: Message
@@ -184,7 +186,7 @@ class QueuedTurn:
 
 @dataclass(slots=True)
 class SteeringMessage:
-    """A message of a person that a running turn takes in before its next step."""
+    """A user's message that a running turn receives before its next step."""
 
     id: int
     turn: str
@@ -193,7 +195,7 @@ class SteeringMessage:
 
 @dataclass(slots=True)
 class QueueView:
-    """What has been sent and is not yet taken: in this order, each can still be called off."""
+    """Messages that no turn has taken yet, in order. Each can still be withdrawn."""
 
     conversation: str
     queued: list[QueuedTurn]
@@ -202,9 +204,9 @@ class QueueView:
 
 @dataclass(slots=True)
 class TreeView:
-    """A conversation whole, as it is now: unfinished replies included. A live stream begins with it.
+    """A whole conversation as it is now, including unfinished replies. A live stream begins with it.
 
-    Where it comes again in a stream, what came before cannot be gone on from: it replaces all that is known.
+    If it comes again in a stream, it replaces everything before it.
     """
 
     type: Literal["snapshot"]
@@ -274,8 +276,9 @@ class Done:
 
 @dataclass(slots=True)
 class DiffView:
-    """What was done to files, each as a unified diff. `notes` say what could not be recorded; `undone`, of a
-    turn, which of them were undone since."""
+    """File changes, each as a unified diff. `notes` name changes that could not be recorded. For a turn,
+    `undone` names those that were undone since.
+    """
 
     files: list[FileDiff]
     notes: list[str]
@@ -284,7 +287,7 @@ class DiffView:
 
 @dataclass(slots=True)
 class RevertView:
-    """The paths that were changed, what was left as it is, and where the conversation stands now."""
+    """The changed paths, the skipped paths, and the new position of the conversation."""
 
     paths: list[str]
     notes: list[str]
@@ -309,8 +312,8 @@ class ToolView:
     on: bool
     review: str
     replay: str
-    ruled: list[Rule] = field(default_factory=list)  # of the settings, those about its permission
-    tokens: int = 0  # of its definition, estimated by length
+    ruled: list[Rule] = field(default_factory=list)  # rules of the settings about its permission
+    tokens: int = 0  # tokens of its definition, estimated by length
     loaded: Literal["always", "found", "called", "no"] = "always"  # `no`: the model can find it
 
 
@@ -322,7 +325,7 @@ class GroupView(Spoken):
     server: str | None
     state: str | None
     tools: list[ToolView]
-    problem: str | None = None  # why its server is not there
+    problem: str | None = None  # why its server is not available
     said: SaidFields = field(default=None, compare=False)
 
 
@@ -342,22 +345,22 @@ class ModelView(Spoken):
     note: str | None = None
     ready: bool = True
     missing: str | None = None
-    price: Price | None = None  # dollars for a million tokens; None where it is not known
-    type: ModelType = "chat"  # what it does
+    price: Price | None = None  # dollars for a million tokens; None if unknown
+    type: ModelType = "chat"  # its kind of output
     unit_prices: dict[str, float] = field(default_factory=dict)  # for an image, a minute, million_characters
     said: SaidFields = field(default=None, compare=False)
 
 
 @dataclass(slots=True)
 class ProviderView(Spoken):
-    """Any model of a provider can be named, as NAME/MODEL, whether it is listed or not."""
+    """A provider. Any of its models can be named as NAME/MODEL, whether it is listed or not."""
 
     name: str
     title: str
     ready: bool
     missing: str | None = None
-    local: bool = False  # it needs no key, and is there while it runs
-    custom: bool = False  # from the settings, not from our catalog
+    local: bool = False  # It needs no key, and is available while it runs.
+    custom: bool = False  # It comes from the settings, not from the built-in catalog.
     said: SaidFields = field(default=None, compare=False)
 
 
@@ -368,7 +371,7 @@ class ModelList:
     providers: list[ProviderView] = field(default_factory=list)
     options: dict[str, Any] = field(
         default_factory=dict
-    )  # JSON schemas, by the type of a model that is no chat
+    )  # JSON schemas by the type of model, for types other than chat
 
 
 @dataclass(slots=True)
@@ -386,7 +389,7 @@ class AgentList:
 
 @dataclass(slots=True)
 class PartialCall:
-    """A call as it would be with a part of its changes."""
+    """A call with only some of its changes."""
 
     arguments: Arguments
 
@@ -397,7 +400,7 @@ class GrantView:
     rule: Rule
     words: str
     conversation: str | None
-    folder: str | None  # the name of the one in which it holds; None: in every one
+    folder: str | None  # the folder in which it applies; None means every folder
     created: float
     expires: float | None
 
@@ -409,7 +412,7 @@ class GrantList:
 
 @dataclass(slots=True)
 class RuleView:
-    """A rule of the settings, or of an agent, where it is one's."""
+    """A rule of the settings or of an agent."""
 
     rule: Rule
     agent: str | None = None
@@ -417,14 +420,16 @@ class RuleView:
 
 @dataclass(slots=True)
 class RuleList:
-    """Of those that match, the last one decides; grants come after all of them."""
+    """Rules. The last matching one decides, and grants follow after all of them."""
 
     items: list[RuleView]
 
 
 @dataclass(slots=True)
 class RuleDecision:
-    """What rules and grants say, before mode, bounds and plugins have their say. No rule: it is asked."""
+    """The decision of rules and grants, before mode, bounds and plugins apply. Without a rule, a user is
+    asked.
+    """
 
     action: Action
     rule: Rule | None
@@ -432,7 +437,7 @@ class RuleDecision:
 
 @dataclass(slots=True)
 class TraceView:
-    """What a turn did, and when. `now` is the server's time: up to then it has gone where it is not over."""
+    """The timeline of a turn. `now` is the server's time, up to which an unfinished turn has run."""
 
     trace: TurnTrace
     totals: Totals
@@ -454,7 +459,7 @@ class DaySpent:
 
 @dataclass(slots=True)
 class UsageView:
-    """`rows` where it was asked by what: sums of what is known; `unpriced` replies are not in `cost`."""
+    """Usage. `rows` is set if the request names dimensions. `cost` does not include `unpriced` replies."""
 
     total: Usage
     models: list[ModelSpent]
@@ -464,7 +469,7 @@ class UsageView:
 
 @dataclass(slots=True)
 class Link:
-    """Below the address of the server; it signs one browser in."""
+    """A path on the server that signs one browser in."""
 
     path: str
     expires: float
@@ -474,7 +479,7 @@ class Link:
 class NamedPrompt:
     name: str
     text: str
-    shared: bool = False  # it stands in the settings, where the admin changes it
+    shared: bool = False  # The prompt is in the settings, where the admin changes it.
 
 
 @dataclass(slots=True)
@@ -484,7 +489,7 @@ class PromptList:
 
 @dataclass(slots=True)
 class CurrentModel(Spoken):
-    """The model that answers where none is named, and what a person should know of it."""
+    """The default model, and a note that users should read."""
 
     name: str
     note: str | None = None
@@ -495,7 +500,7 @@ class CurrentModel(Spoken):
 @dataclass(slots=True)
 class UploadLimits:
     upload: int
-    rounds: int | None = None  # batches of calls in one turn, where nothing else is set
+    rounds: int | None = None  # default maximum of call batches in one turn
 
 
 @dataclass(slots=True)
@@ -507,7 +512,7 @@ class Me:
     agents: list[AgentView]
     limits: UploadLimits
     workspace: str | None
-    workspaces: list[str]  # others that a conversation may work in
+    workspaces: list[str]  # other workspaces that a conversation can use
     signed_in: bool
     needs_password: bool
 
@@ -519,19 +524,19 @@ class AuditLog:
 
 @dataclass(slots=True)
 class WaysToSignIn:
-    """What users can sign in with, besides a password, a key and a link."""
+    """A way to sign in other than a password, a key or a link."""
 
-    provider: str | None  # its name: `GET oidc/login` leads there
+    provider: str | None  # the provider's name; `GET oidc/login` leads there
 
 
 @dataclass(slots=True)
 class SignedOut:
-    url: str  # where the provider ends its own session
+    url: str  # the address at which the provider ends its session
 
 
 @dataclass(slots=True)
 class RatingView:
-    """What you think of the answer of a turn."""
+    """Your rating of a turn's answer."""
 
     turn: str
     value: Literal["good", "bad"]
@@ -554,7 +559,7 @@ class VariantLine:
     variant: str
     passed: int
     total: int
-    low: float  # of a 95 % interval
+    low: float  # bounds of the 95 % confidence interval
     high: float
     every_time: float  # share of the cases that passed in all repeats
     better: int
@@ -674,12 +679,12 @@ class EvaluatedCase:
 
 @dataclass(slots=True)
 class Problem:
-    """RFC 9457."""
+    """Problem details (RFC 9457)."""
 
     title: str
     status: int
     detail: str
     type: str = "about:blank"
     errors: list[dict[str, Any]] = field(default_factory=list)
-    code: str = ""  # of the sentence in `detail`, where it has one
-    values: dict[str, Any] = field(default_factory=dict)  # that this sentence was made from
+    code: str = ""  # the code of the sentence in `detail`, if it has one
+    values: dict[str, Any] = field(default_factory=dict)  # the values in that sentence

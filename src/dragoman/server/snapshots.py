@@ -1,6 +1,6 @@
-"""Reads what clients are shown of conversations: lines of the list, the queue, and a conversation whole.
+"""Read what clients see of conversations: lines of the list, the queue, and whole conversations.
 
-A long conversation takes its time, so everything is done in small steps between which others get theirs.
+A long conversation takes time, so the work is divided into small steps and other requests run between them.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ QUEUE: Codec[QueueView] = Codec(QueueView)
 INTERRUPTED = "interrupted"
 QUEUED = "queued"
 _UNRUN = (INTERRUPTED, QUEUED)
-_PATIENCE = 2.0  # seconds in which the owner of a turn begins to tell of it elsewhere
-_TRIES = 3  # to read what is stored as late as what was heard
+_PATIENCE = 2.0  # maximum seconds until another process's turn reports events here
+_TRIES = 3  # tries to read the store no earlier than the received events
 
 
 def summary(
@@ -66,7 +66,7 @@ def summary(
     right: Right | None = None,
     shared: bool = False,
 ) -> ConversationSummary:
-    """Of a user who may do this much there. Private texts are the owner's."""
+    """Return the line of a conversation for a user with this right. Only the owner gets private texts."""
     settings = {**conversation.settings}
     if right not in (None, Right.OWN):
         settings.pop("private", None)
@@ -95,7 +95,7 @@ def summary(
 
 async def right_in(runtime: Runtime, conversation: Conversation, person: str) -> Right:
     if conversation.owner == person:
-        return Right.OWN  # it was read a moment ago
+        return Right.OWN  # This row was just read.
     try:
         return await runtime.store.right_of(conversation.id, person)
     except NotFound:
@@ -105,7 +105,9 @@ async def right_in(runtime: Runtime, conversation: Conversation, person: str) ->
 async def summaries(
     runtime: Runtime, conversations: Sequence[Conversation], person: str
 ) -> list[ConversationSummary]:
-    """As this user may see them. Who was removed a moment ago sees nothing."""
+    """Return the lines of these conversations as this user may see them, without those that the user has
+    lost.
+    """
     ids = [one.id for one in conversations]
     busy, shared = await runtime.store.busy(ids), await runtime.store.shared_among(ids)
     rights = [await right_in(runtime, one, person) for one in conversations]
@@ -117,20 +119,20 @@ async def summaries(
 
 
 def without_private(snapshot: bytes) -> bytes:
-    """A snapshot for a member: private texts are the owner's."""
+    """Return a snapshot for a member, without private texts, which are the owner's."""
     tree = from_json(snapshot)
     tree["conversation"]["settings"].pop("private", None)
     return to_json(tree)
 
 
 async def state_of(runtime: Runtime, row: TurnRow) -> str:
-    """The state of a turn. Where it is not over and nobody runs it: `queued`, if it waits for a worker or for
-    a place under a limit; else `interrupted`, until somebody continues it.
+    """Return the state of a turn. If no process runs an unfinished turn, it is `queued` or `interrupted`.
 
-    A turn that only waits for a person needs nobody to run it: the answer wakes it.
+    It is `queued` if it waits for a worker or for a slot under a limit. It is `interrupted` until a user
+    continues it. A turn that only waits for a user needs no process: the answer wakes it.
     """
     if (live := runtime.bus.here(row.id)) is not None:
-        await live.log.stored()  # S2: who is told `waiting` looks for the question next
+        await live.log.stored()  # S2: a client that reads `waiting` looks for the approval request next.
         return (await runtime.store.turn(row.id)).state
     if not row.live or not await runtime.store.is_abandoned(row.id):
         return row.state
@@ -142,13 +144,15 @@ async def state_of(runtime: Runtime, row: TurnRow) -> str:
 
 
 async def queue_of(runtime: Runtime, conversation: str, live: Sequence[TurnRow]) -> QueueView:
-    """What a person has sent and no turn has taken yet: for a turn of its own, or to steer one of those."""
+    """Return a user's messages that no turn has taken yet: those for new turns, and those that steer these
+    turns.
+    """
     queued = await runtime.store.queued(conversation=conversation)
     steering = []
     for row in live:
         for signal in await runtime.store.signals(row.id):
             if signal.kind == "steer":
-                with suppress(ValidationError):  # damaged: its turn will strike it off
+                with suppress(ValidationError):  # The turn removes damaged messages.
                     message = MESSAGE.from_json(signal.body.get("message"))
                     steering.append(SteeringMessage(signal.seq, row.id, message))
     return QueueView(conversation, await queued_turns(runtime, queued), steering)
@@ -166,30 +170,30 @@ async def queued_turns(runtime: Runtime, queued: Sequence[Queued]) -> list[Queue
 
 
 class FollowedTurn:
-    """A turn that another process runs, as far as readers here have heard of it.
+    """A turn that another process runs, as far as its events have arrived here.
 
-    What is stored of it is ahead of that: its owner tells of what is stored, and that takes its time to get
-    here. A snapshot shows what was heard, and the events that come next are those that follow.
+    The store is ahead of these events, because its owner publishes only stored ones and they take time to
+    arrive. A snapshot shows the turn as of the arrived events, and the next events follow on it.
     """
 
     def __init__(self, turn: str, conversation: str, *, shown: bool, known: int) -> None:
         self.id = turn
         self.conversation = conversation
-        self.shown = shown  # in a snapshot, before anything was heard of it
-        self.known = known  # the number up to which readers were told before
-        self.epoch = 0  # of the owner that was heard last
-        self.number = 0  # of the last event that was heard
+        self.shown = shown  # whether a snapshot showed the turn before any event arrived
+        self.known = known  # the number up to which readers received events before
+        self.epoch = 0  # the epoch of the latest owner whose events arrived
+        self.number = 0  # the number of the last event
         self.ended = False
-        self.message = ""  # the person's
+        self.message = ""  # the user's message
         self.state: str | None = None
         self.questions: dict[str, Question] = {}
-        self.told: list[Message] | None = None  # what it had said before its owner began
+        self.told: list[Message] | None = None  # messages from before its owner began
         self._fold = TurnFold(conversation, turn)
         self._newest: Event | None = None
         self._moved = asyncio.Event()
 
     def begin(self, epoch: int, begun: list[Message] | None) -> None:
-        """Events of another owner follow."""
+        """Prepare for the events of another owner."""
         self.epoch, self.told = epoch, begun
         self._fold = TurnFold(self.conversation, self.id, begun or ())
         self.questions.clear()
@@ -197,7 +201,7 @@ class FollowedTurn:
 
     @property
     def is_behind(self) -> bool:
-        """Whether readers know more of it: it was followed before, and is read again."""
+        """Whether readers know more than this object: the turn was followed before and is read again."""
         return self.known > 0 and not self.ended
 
     def apply(self, event: Event, question: Question | None = None) -> None:
@@ -223,20 +227,23 @@ class FollowedTurn:
                     del self.questions[id]
 
     def move(self) -> None:
-        """Whoever waits for it to get further looks again."""
+        """Wake those who wait for progress."""
         self._moved.set()
         self._moved = asyncio.Event()
 
     async def heard(self, number: int) -> None:
-        """Wait until this event was heard, or one after it, as far as readers know the turn."""
+        """Wait until this event or a later one has arrived, and readers know nothing newer. Gives up after a
+        while.
+        """
         with suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE):
                 while (self.number < number and not self.ended) or self.is_behind:
                     await self._moved.wait()
 
     def lay_over(self, texts: dict[str, str]) -> bool:
-        """Its messages as they were heard, in place of those that are stored. False where one of which was
-        heard is not among these yet."""
+        """Replace the turn's stored messages by those of the arrived events. Returns False if the store lacks
+        one of them.
+        """
         known, arriving = self._fold.messages, self._fold.arriving
         own = [id for id, text in texts.items() if self.id in text and MESSAGE.load(text).turn == self.id]
         own = [id for id in own if id != self.message]
@@ -244,7 +251,7 @@ class FollowedTurn:
         for id in reversed(own):
             if id in known or not ahead:
                 break
-            del texts[id]  # its events are still to come
+            del texts[id]  # Its events are still to arrive.
         for id in known.keys() & {*own}:
             heard, stored = known[id], MESSAGE.load(texts[id])
             calls = {call.id: call for call in heard.calls}
@@ -275,13 +282,13 @@ class FollowedTurn:
 # ── a conversation whole ──────────────────────────────────────────────────────────────────────────
 
 
-_CHUNK = 64_000  # characters that are sent at once
-_CACHED = 32_000_000  # characters of conversations that were read not long ago
+_CHUNK = 64_000  # characters that are sent in one chunk
+_CACHED = 32_000_000  # maximum characters of cached conversations
 
 
 @dataclass(slots=True)
 class _Around:
-    """A tree without its messages, as `shapes.TreeView` has it."""
+    """A tree without its messages, in the form of `shapes.TreeView`."""
 
     conversation: ConversationSummary
     turns: list[UnfinishedTurn]
@@ -296,7 +303,7 @@ _AROUND: Codec[_Around] = Codec(_Around)
 
 @dataclass(slots=True, frozen=True)
 class _Stored:
-    """The messages of a conversation at one revision, as JSON by id, in the order in which they came."""
+    """The messages of a conversation at one revision, as JSON by ID, in their order of arrival."""
 
     revision: int
     texts: dict[str, str]
@@ -305,7 +312,9 @@ class _Stored:
 
 @dataclass(slots=True, frozen=True)
 class TreeSnapshot:
-    """A `shapes.TreeView` as JSON: to be iterated over as bytes, in pieces that hold nobody up."""
+    """A `shapes.TreeView` as JSON. Iterating yields chunks of bytes that are small enough not to block
+    others.
+    """
 
     around: str
     messages: Sequence[str]
@@ -331,8 +340,9 @@ class TreeSnapshot:
 
 
 class Trees:
-    """Reads trees. What it has read of a conversation it uses again while nothing in there has changed.
-    `follow` names the turn that is followed here, if its conversation is read here."""
+    """Reads trees, and caches messages until their conversation changes. `follow` returns the followed turn
+    of this ID, if its conversation is read here.
+    """
 
     def __init__(
         self, runtime: Runtime, follow: Callable[[str, str], FollowedTurn | None] = lambda *_: None
@@ -345,12 +355,14 @@ class Trees:
         self._cache.pop(conversation, None)
 
     async def read(self, id: str, elsewhere: dict[str, FollowedTurn] | None = None) -> TreeSnapshot:
-        """The conversation as it is now; of turns that other processes run, as far as that was heard here.
-        One that is followed again meanwhile is put in `elsewhere` by who follows it.
+        """Return the conversation as it is now. Turns of other processes are included as far as their events
+        have arrived.
 
-        Turns that run, begin or end here while it is read are taken from their logs, so that it is read
-        once, whatever goes on. There is no `await` between the look at the logs and the end, and they have
-        published all they know: whoever counts the events published so far counts those that are in it.
+        `elsewhere` has the followed turns. The caller adds turns that are followed again in the meantime.
+        Turns that run, begin or end here during the read are taken from their logs, so one read suffices.
+
+        No `await` comes after the logs are read, and they have published everything. So a caller that
+        counts the published events knows which ones the snapshot contains.
         """
         store = self._runtime.store
         elsewhere = {} if elsewhere is None else elsewhere
@@ -377,7 +389,7 @@ class Trees:
                 await _published(logs)
                 texts, questions = dict(stored.texts), {question.id: question for question in asked}
                 for log in logs:
-                    if log.broken:  # part of what it knows did not happen: what is stored shows the rest
+                    if log.broken:  # Part of its state was never stored, so the stored state is shown.
                         late = True
                     else:
                         self._lay_over(log, texts, turns, questions)
@@ -386,7 +398,9 @@ class Trees:
                 for turn in elsewhere.values():
                     if turn.epoch and turn.epoch >= newest.get(turn.id, 0):
                         late |= not self._lay_over_followed(turn, texts, turns, questions)
-                    else:  # nobody tells the rest: what is stored, once all is heard that was told
+                    # No owner reports the rest. Once all published events have arrived, the stored state is
+                    # shown.
+                    else:
                         late |= turn.id in coming
             if not late or not left:
                 break
@@ -411,7 +425,7 @@ class Trees:
         )
 
     async def _hear(self, conversation: str, followed: dict[str, FollowedTurn]) -> bool:
-        """Wait until those are heard who run turns of it elsewhere. Whether there were any that were not."""
+        """Wait for the events of turns that other processes run. Returns whether any had to be waited for."""
         waited = False
         for row in await self._runtime.store.live_turns(conversation):
             if self._runtime.bus.here(row.id) is None:
@@ -425,13 +439,15 @@ class Trees:
         return waited
 
     async def _awaited(self, row: TurnRow, turn: FollowedTurn) -> int:
-        """The first event of whoever runs it; or the next that is left by whoever ran it, if any."""
+        """Return the number of the owner's first event. For an abandoned turn, return that of the next left
+        event, or 0.
+        """
         if await self._runtime.store.is_abandoned(row.id):
             return await self._next_of(turn)
         return number_before(row.epoch) + 1
 
     async def _next_of(self, turn: FollowedTurn) -> int:
-        """The next event that is there and was not heard yet, as far as readers know the turn."""
+        """Return the number of the next stored event that has not arrived here, or 0."""
         after = max(turn.number, turn.known - 1)
         return next((one.seq for one in await self._runtime.store.events({turn.id: after}, 1)), 0)
 
@@ -442,7 +458,7 @@ class Trees:
         turns: dict[str, UnfinishedTurn],
         questions: dict[str, Question],
     ) -> bool:
-        """What was heard of a turn of another process. False where what is stored was read too early."""
+        """Apply the events of another process's turn. Returns False if the store was read too early."""
         whole = turn.lay_over(texts)
         for old in [question.id for question in questions.values() if question.turn == turn.id]:
             del questions[old]
@@ -454,7 +470,7 @@ class Trees:
 
     @contextmanager
     def _logs(self, conversation: str) -> Iterator[list[TurnLog]]:
-        """The logs of turns that run here now, and of those that begin before the block ends."""
+        """Yield the logs of turns that run here, and add those of turns that begin before the block ends."""
         bus = self._runtime.bus
         logs = [live.log for live in bus.turns(conversation)]
 
@@ -475,7 +491,7 @@ class Trees:
         turns: dict[str, UnfinishedTurn],
         questions: dict[str, Question],
     ) -> None:
-        """What a turn knows of itself is newer than what was read."""
+        """Apply the state of a turn that runs here, which is newer than what was read."""
         shown = log.snapshot()
         for message in shown.messages:
             texts[message.id] = MESSAGE.dump(message)
@@ -516,7 +532,7 @@ class Trees:
 
 
 async def _published(logs: list[TurnLog]) -> None:
-    """Wait until nothing that these logs know is still to be published. More of them may come meanwhile."""
+    """Wait until these logs have published everything. More logs can be added in the meantime."""
     while waiting := [log for log in logs if log.events.holding]:
         await waiting[0].stored()
-        await asyncio.sleep(0)  # what a write was waited for with is published right after it
+        await asyncio.sleep(0)  # What waited for a write is published right after it.

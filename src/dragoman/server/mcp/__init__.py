@@ -1,4 +1,4 @@
-"""Our tools, agents and conversations for other programs, over the Model Context Protocol."""
+"""Serve tools, agents and conversations to other programs over the Model Context Protocol."""
 
 from dragoman.installed import require
 

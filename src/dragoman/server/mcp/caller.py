@@ -1,7 +1,7 @@
-"""A model that makes exactly the call it is given: so a call from outside is a turn like any other.
+"""Provide a model that makes exactly the call it is given, so that an external call is a turn like any other.
 
-Whether it may run is decided where that is always decided, people are asked, it is stored with its facts,
-what it does to files can be taken back, and a crash in it is survived.
+The usual rules decide about the call and users are asked to approve it. The store keeps it, its file changes
+can be undone, and it survives a crash.
 """
 
 from __future__ import annotations
@@ -25,20 +25,22 @@ _OVER = "The result went to the program that called."
 
 
 def call_text(tool: str, arguments: Arguments) -> str:
-    """What is said in a conversation to have a call made: a line for people, then the call as JSON."""
+    """Return the message that has a call made: a line for users, then the call as JSON."""
     call = json.dumps({"tool": tool, "arguments": arguments}, ensure_ascii=False)
     return f"A program calls {tool}:\n{call}"
 
 
 class CallerModel:
-    """Reads the call out of what was said last. It knows nothing else, so it goes on after a restart."""
+    """A model that reads the call from the last user message. It has no other state, so it resumes after a
+    restart.
+    """
 
     name = CALLER
     context: int | None = None
     variant: Mapping[str, JsonValue] = {}
 
     def check_options(self, options: Mapping[str, JsonValue]) -> None:
-        """It takes everything, and heeds nothing."""
+        """Accept all options and ignore them."""
 
     async def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[e.Event], None]:
         last = max(place for place, message in enumerate(request.messages) if message.role == "user")
@@ -60,7 +62,7 @@ class CallerModel:
 
 
 class WithCaller:
-    """All models there are, and the one that makes calls."""
+    """All models of the runtime, and the one that makes calls."""
 
     def __init__(self, models: Callable[[str | None], Model]) -> None:
         self._models = models
@@ -69,7 +71,8 @@ class WithCaller:
         return CallerModel() if name == CALLER else self._models(name)
 
     def types(self) -> set[ModelType]:
-        find: Callable[[], set[ModelType]] = getattr(self._models, "types", set)  # one model has no others
+        # A runtime with a single model has no types.
+        find: Callable[[], set[ModelType]] = getattr(self._models, "types", set)
         return find()
 
     def of_type(self, type: ModelType) -> list[str]:

@@ -1,4 +1,4 @@
-"""Conversations as resources, and commands and skills as prompts, for MCP clients."""
+"""Offer conversations as resources, and commands and skills as prompts, to MCP clients."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ TEMPLATE = types.ResourceTemplate(
 async def list_conversations(
     runtime: Runtime, person: str, cursor: str | None
 ) -> tuple[list[types.Resource], str | None]:
-    """One page of those that a person may read, the most recently used first, and where the next begins."""
+    """Return one page of the conversations that a user may read, most recently used first, and the next
+    cursor.
+    """
     page = await runtime.store.conversations(user=person, limit=_PAGE, before=_before(cursor), shared=True)
     found = [
         types.Resource(
@@ -39,7 +41,7 @@ async def list_conversations(
 
 
 async def read_conversation(runtime: Runtime, person: str, uri: str) -> types.TextResourceContents:
-    """What was said in it. Somebody else's is not there."""
+    """Return a conversation as Markdown. Raises MCPError if it does not exist or belongs to another user."""
     id = uri.removeprefix(_PREFIX)
     try:
         if id == uri or await runtime.store.right_of(id, person) < Right.READ:

@@ -1,4 +1,4 @@
-"""The MCP server: which method does what, over standard input and output or HTTP, and its tasks."""
+"""Build the MCP server with its methods and tasks, over standard input and output or over HTTP."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ the call is refused with the rule that would allow it. Conversations are resourc
 
 
 def mcp_server(runtime: Runtime, templates: Mapping[str, Template]) -> Server:
-    """A server of this runtime. `templates` are the person's commands, offered as prompts."""
+    """Return a server of this runtime. `templates` are the user's commands, offered as prompts."""
     calls = ToolCalls(runtime)
 
     async def list_tools(
@@ -102,17 +102,19 @@ def mcp_server(runtime: Runtime, templates: Mapping[str, Template]) -> Server:
 
 
 async def serve_stdio(server: Server) -> None:
-    """Until the other side closes. Whatever else the program prints goes to standard error."""
+    """Serve until the client closes the pipe. Other output of the program goes to standard error."""
     try:
         async with stdio_server() as (reading, writing):
             await server.run(reading, writing, server.create_initialization_options())
     except* ConnectionError:
-        pass  # the other side went away in the middle of an answer
+        pass  # The client disconnected in the middle of an answer.
 
 
 def http_app(server: Server, auth: Auth, hosts: Collection[str], proxies: Proxies | None = None) -> ASGIApp:
-    """At `/mcp`, for who has a key, and only under our own names: no page of another site can ask us. Around
-    it is the middleware of `dragoman serve`."""
+    """Return the app that serves `/mcp` to clients with a key, inside the middleware of `dragoman serve`.
+
+    It accepts only the server's own host names, so that pages of other sites cannot send requests.
+    """
     names = [name for host in hosts for name in (host, f"{host}:*")]
     security = TransportSecuritySettings(
         enable_dns_rebinding_protection=True,
@@ -124,8 +126,9 @@ def http_app(server: Server, auth: Auth, hosts: Collection[str], proxies: Proxie
 
 
 class WithKey:
-    """Lets in who has a key of the server; a cookie, which a browser sends unasked, is none. Whoever opens
-    a session owns it: to anybody else it does not exist."""
+    """Admits requests with a key of the server. A cookie does not suffice, because browsers send it unasked.
+    Each session belongs to the user who opened it and does not exist for others.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -142,7 +145,7 @@ class WithKey:
 
 
 def _person(context: ServerRequestContext[Any]) -> str:
-    """Who asks: of a request over HTTP the owner of its key, else whoever started us."""
+    """Return the user: the owner of the key over HTTP, otherwise `local`."""
     request = context.request
     return person_in(request.scope) or LOCAL if request is not None else LOCAL
 
@@ -150,7 +153,7 @@ def _person(context: ServerRequestContext[Any]) -> str:
 # ── tasks: calls that a client comes back for ─────────────────────────────────────────────────────
 
 
-_POLL = 1000  # milliseconds between two looks
+_POLL = 1000  # milliseconds between two polls of a task
 _MISSING_CAPABILITY = -32021
 _NEEDED: dict[str, Any] = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
 
@@ -159,22 +162,22 @@ TaskStatus: TypeAlias = Literal["working", "input_required", "completed", "cance
 
 
 class TaskParams(types.RequestParams):
-    """Which task is meant."""
+    """The ID of a task."""
 
     task_id: str
 
 
 class TaskAnswers(TaskParams):
-    """What a client brings for a task that waits."""
+    """A client's answers for a waiting task."""
 
     input_responses: types.InputResponses
 
 
 class CallTasks:
-    """The methods of the extension.
+    """The methods of the tasks extension.
 
-    A call is a turn, so a task is its turn, by the same id: it is stored before the client hears of it, goes
-    on when the client or this program is gone, and waits for an answer as long as that takes.
+    A call is a turn, so a task is that turn, under the same ID. It is stored before the client learns of it.
+    It continues without the client or this program, and waits for an answer as long as that takes.
     """
 
     def __init__(self, runtime: Runtime, calls: ToolCalls, caller_of: CallerOf) -> None:
@@ -183,14 +186,14 @@ class CallTasks:
         self._caller_of = caller_of
 
     def join(self, server: Server) -> None:
-        """Offer them."""
+        """Register the methods with the server."""
         server.extensions[TASKS] = {}
         server.add_request_handler("tasks/get", TaskParams, self._get)
         server.add_request_handler("tasks/update", TaskAnswers, self._update)
         server.add_request_handler("tasks/cancel", TaskParams, self._cancel)
 
     async def created(self, turn: str) -> dict[str, Any]:
-        """What a client gets in the place of a result."""
+        """Return the response that a client gets instead of a result."""
         return {"resultType": "task", **_task(await self._runtime.store.turn(turn), "working")}
 
     async def _get(self, context: ServerRequestContext[Any], params: TaskParams) -> dict[str, Any]:
@@ -217,7 +220,7 @@ class CallTasks:
         return {**_task(row, "input_required"), "inputRequests": requests}
 
     async def _update(self, context: ServerRequestContext[Any], params: TaskAnswers) -> dict[str, Any]:
-        """What is not asked, or not any more, is left alone."""
+        """Pass answers on to open approval requests. Others are ignored."""
         _, turn = await self._task_of(context, params)
         asked = {question.id for question in await self._open_questions(turn)}
         given = {id: response for id, response in params.input_responses.items() if id in asked}
@@ -257,6 +260,6 @@ def _task(row: TurnRow, status: TaskStatus) -> dict[str, Any]:
         "status": status,
         "createdAt": at,
         "lastUpdatedAt": now,
-        "ttlMs": None,  # it is there until the person deletes the conversation
+        "ttlMs": None,  # The task exists until the user deletes the conversation.
         "pollIntervalMs": _POLL,
     }

@@ -1,4 +1,4 @@
-"""Runs the calls that another program makes of our tools: each is a turn, asked about, stored and bounded."""
+"""Run the tool calls of other programs. Each is a turn: approved, stored and limited like any other."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from dragoman.turn.agent import Agent
 from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.turn.services import Services
 
-_AGENT = "ask_"  # an agent is offered as a tool of this name
-_TASK = "task"  # a client has a tool for each agent instead
+_AGENT = "ask_"  # prefix of the tool that calls an agent
+_TASK = "task"  # Clients get one tool for each agent instead of this one.
 _BY = "MCP client"
-_SOON = 2.0  # seconds: what takes longer becomes a task, for a client that has them
+_SOON = 2.0  # Seconds after which a call becomes a task, if the client knows tasks.
 TASKS = "io.modelcontextprotocol/tasks"
 _SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -49,10 +49,10 @@ _SCHEMA: dict[str, Any] = {
 
 @dataclass(slots=True, frozen=True)
 class Caller:
-    """Who calls, as far as one request tells: the person, the session, the program, and what it can do."""
+    """The caller of one request: the user, the session, the program and its capabilities."""
 
     context: ServerRequestContext[Any, Any]
-    person: str  # LOCAL, or the name of somebody with a key
+    person: str  # LOCAL, or the owner of the key
 
     @property
     def session(self) -> str:
@@ -75,25 +75,27 @@ class Caller:
 
     @property
     def asks_by_result(self) -> bool:
-        """From 2026-07-28 on: a question is a result, and its answer comes with the call made again."""
+        """Whether approval requests are results. In protocols from 2026-07-28 on, the client repeats the call
+        with the answer.
+        """
         return self.context.protocol_version in MODERN_PROTOCOL_VERSIONS
 
     @property
     def has_tasks(self) -> bool:
-        """Whether it says, with this request, that it knows the extension."""
+        """Whether the client declares with this request that it knows the tasks extension."""
         able = self.context.session.client_capabilities
         return self.asks_by_result and able is not None and TASKS in (able.extensions or {})
 
 
 @dataclass(slots=True, frozen=True)
 class Unfinished:
-    """A call that takes longer than a client waits who may come back for it."""
+    """A call that takes longer than its client waits. The client can fetch the result later."""
 
     turn: str
 
 
 class ToolCalls:
-    """Makes them in a conversation for each client, so that "for this conversation" means this client."""
+    """Runs calls in one conversation for each client, so that "for this conversation" means this client."""
 
     def __init__(self, runtime: Runtime, *, soon: float = _SOON) -> None:
         self._runtime = runtime
@@ -116,17 +118,17 @@ class ToolCalls:
                 input_schema=_SCHEMA,
             )
             for agent in await self._agents(person)
-            if f"{_AGENT}{agent.name}" not in tools  # such as ask_person
+            if f"{_AGENT}{agent.name}" not in tools  # A tool can have the same name, such as ask_person.
         ]
         return [*(described(name, tool) for name, tool in tools.items()), *agents]
 
     async def _tools(self, person: str) -> dict[str, Tool]:
-        """Those that run here, and that no rule hides."""
+        """Return the tools that run on this server and that no rule hides."""
         offered = await self._offered(await self._services(person))
         return {name: tool for name, tool in offered.items() if not tool.client and name != _TASK}
 
     async def _agents(self, person: str) -> list[Agent]:
-        """Those that no rule keeps from being given work."""
+        """Return the agents that no rule denies."""
         services = await self._services(person)
         task = (await self._offered(services)).get(_TASK)
         if task is None:
@@ -152,7 +154,7 @@ class ToolCalls:
         return [*services.rules, *services.bounds]
 
     async def _call_of(self, person: str, name: str, arguments: Arguments) -> tuple[str, Arguments]:
-        """The tool that is meant, and what it is given. An agent works by the tool that gives tasks."""
+        """Return the tool and arguments to call. A call of an agent becomes a call of the task tool."""
         if name in await self._tools(person):
             return name, arguments
         for agent in await self._agents(person):
@@ -181,7 +183,7 @@ class ToolCalls:
         conversation, first = await self._conversation(caller)
         try:
             chat = await self._runtime.conversation(conversation)
-        except NotFound:  # the person has deleted it
+        except NotFound:  # The user has deleted the conversation.
             self._conversations = {
                 key: one for key, one in self._conversations.items() if one[0] != conversation
             }
@@ -189,11 +191,11 @@ class ToolCalls:
             chat = await self._runtime.conversation(conversation)
         try:
             return await chat.send(text)
-        except TurnBusy:  # a program may make several calls at once: they run side by side, on branches
+        except TurnBusy:  # Parallel calls of a program run on separate branches.
             return await chat.send(text, parent=first)
 
     async def _conversation(self, caller: Caller) -> tuple[str, str]:
-        """Its id, and that of the message it begins with."""
+        """Return the conversation's ID and that of its first message."""
         key = (caller.person, caller.session, caller.program)
         async with self._beginning:
             if key not in self._conversations:
@@ -209,15 +211,19 @@ class ToolCalls:
             return self._conversations[key]
 
     async def _resumed(self, caller: Caller, state: str, text: str) -> TurnHandle:
-        """The turn of a call that is made again with answers: this very call, and this caller's."""
+        """Return the turn of a call that is repeated with answers. It must be the same call of the same
+        caller.
+        """
         try:
             return await self.turn_of(caller, state, text)
         except NotFound:
             raise MCPError(types.INVALID_PARAMS, "No call has this state.") from None
 
     async def turn_of(self, caller: Caller, id: str, text: str | None = None) -> TurnHandle:
-        """The turn of one of this caller's calls, which goes on here if nobody runs it. NotFound for all
-        others, and where something else was called than `text`."""
+        """Return the turn of one of this caller's calls. If no process runs it, it resumes here.
+
+        Raises NotFound for turns of others, and if the call differs from `text`.
+        """
         store = self._runtime.store
         row = await store.turn(id)
         conversation = await store.conversation(row.conversation)
@@ -239,20 +245,20 @@ class ToolCalls:
                 await self._answer(question, answer_in(question, response))
 
     async def turns_of(self, turn: TurnHandle) -> set[str]:
-        """This one, and those of the pieces of work that it gave to agents."""
+        """Return the IDs of this turn and of the turns of its subagents."""
         store = self._runtime.store
         inner = await store.within((await store.turn(turn.id)).conversation)
         return {turn.id}.union([row.id for one in inner for row in await store.turns(one)])
 
     async def refuse(self, question: Question) -> None:
-        """Nobody can be asked."""
+        """Reject an approval request, because the client cannot ask its user."""
         await self._answer(question, refusal(question))
 
     async def _answer(self, question: Question, answer: Answer) -> None:
         try:
             await self._runtime.answer(question.id, replace(answer, hash=question.hash, by=answer.by or _BY))
         except (AlreadyAnswered, TurnEnded):
-            pass  # somebody else was first, or the request is closed
+            pass  # Another user answered first, or the request is closed.
         except BadRequest as error:
             await self._runtime.answer(question.id, no(question, str(error)))
 
@@ -266,7 +272,7 @@ class ToolCalls:
             async with anyio.create_task_group() as asking:
                 with anyio.move_on_after(self._soon if caller.has_tasks else None):
                     result = await self._until_over(caller, turn, asking)
-                asking.cancel_scope.cancel()  # the request is closed
+                asking.cancel_scope.cancel()  # The client's request is closed.
         except asyncio.CancelledError:
             with anyio.CancelScope(shield=True):
                 await turn.cancel("the program that called it stopped it")
@@ -300,13 +306,13 @@ class ToolCalls:
             elif isinstance(event, e.CallEnd):
                 ended = event
             elif isinstance(event, e.TurnEnd) and ended is None:
-                return await self.stored_result(turn)  # it was over before
+                return await self.stored_result(turn)  # The turn had already ended.
         if ended is None:
             return failure("the call continued in another program")
         return await result_of(ended, self._runtime.store, remarks)
 
     async def stored_result(self, turn: TurnHandle) -> types.CallToolResult:
-        """What came of a call whose turn is over."""
+        """Return the result of a call whose turn has ended."""
         snapshot = await turn.snapshot()
         made = [call for message in snapshot.messages for call in message.calls if call.result is not None]
         if not made:
@@ -334,12 +340,12 @@ _ANSWER = "answer"
 
 
 def form_of(question: Question) -> types.ElicitRequestFormParams:
-    """What the person is asked, and the answers there are."""
+    """Return the form of an approval request, with the possible answers."""
     return types.ElicitRequestFormParams(message=approval_text(question), requested_schema=_schema(question))
 
 
 def answer_in(question: Question, filled: types.ElicitResult) -> Answer:
-    """What the person chose. Who closed the form has not said yes."""
+    """Return the user's answer from a form. A closed form is not an approval."""
     content: dict[str, Any] = {**(filled.content or {})}
     if filled.action != "accept":
         return no(question, None if filled.action == "decline" else "the person closed the question")
@@ -354,12 +360,12 @@ def answer_in(question: Question, filled: types.ElicitResult) -> Answer:
 
 
 def refusal(question: Question) -> Answer:
-    """Where nobody can be asked."""
+    """Return the answer for clients that cannot ask their user."""
     return Answer("withhold" if question.kind == "review" else "reject", by=NOBODY)
 
 
 def how_to_allow(question: Question) -> str:
-    """A sentence: which rule would let the call run."""
+    """Return a sentence that names the rule that would let the call run."""
     if question.kind != "approve" or question.because != "rule" or not question.rules:
         return f"This client cannot ask a person. It is {cause(question)}."
     rules = ", ".join(f'"{_written(one.permission, one.pattern)}"' for one in question.rules)
@@ -367,7 +373,7 @@ def how_to_allow(question: Question) -> str:
 
 
 def no(question: Question, why: str | None) -> Answer:
-    """The call does not run; of a result, the model does not see it."""
+    """Return an answer that stops the call, or keeps its result from the model."""
     return withhold(why) if question.kind == "review" else reject(why)
 
 
@@ -381,7 +387,7 @@ def _schema(question: Question) -> dict[str, Any]:
         return dict(question.schema)
     field: dict[str, Any] = {"type": "string", "title": "Answer"}
     if choices := list(dict.fromkeys(choice.name for choice in choices_for(question).values())):
-        if question.free:  # forms have no word for choices beside which one may write
+        if question.free:  # Forms cannot offer choices together with free text.
             field["description"] = f"One of these, or your own words: {'; '.join(choices)}"
         else:
             field["enum"] = choices
@@ -391,11 +397,11 @@ def _schema(question: Question) -> dict[str, Any]:
 # ── tools and results ─────────────────────────────────────────────────────────────────────────────
 
 
-_LARGEST = 10 * 1024 * 1024  # bytes of an attachment that is sent along
+_LARGEST = 10 * 1024 * 1024  # maximum bytes of an embedded attachment
 
 
 def described(name: str, tool: Tool) -> types.Tool:
-    """A tool as a client is shown it. What it says of itself binds nobody: rules decide, and people."""
+    """Return a tool's description for clients. Its hints bind no decision: rules and users decide."""
     spec = tool.spec(name)
     hints = types.ToolAnnotations(
         read_only_hint=tool.writes == "nothing", idempotent_hint=tool.replay == "safe"
@@ -406,8 +412,10 @@ def described(name: str, tool: Tool) -> types.Tool:
 
 
 async def result_of(call: e.CallEnd, store: Store, remarks: Sequence[str] = ()) -> types.CallToolResult:
-    """What came of a call. One that did not run, or failed, is an error that its caller can read, with our
-    `remarks` on it."""
+    """Return the result of a call for the client. `remarks` are appended.
+
+    A call that did not run, or failed, is an error that the caller can read.
+    """
     result = call.result
     text = "\n\n".join([result.text, *([result.note] if result.note else []), *remarks])
     content: list[types.ContentBlock] = [types.TextContent(type="text", text=text)]

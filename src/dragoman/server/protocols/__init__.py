@@ -1,1 +1,1 @@
-"""Other people's protocols: each a projection of our events and commands, with no state of its own."""
+"""Serve external protocols. Each is a stateless projection of Dragoman's events and commands."""

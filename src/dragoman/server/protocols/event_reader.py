@@ -1,8 +1,8 @@
-"""Reads a turn for clients of other protocols: events and stored messages, as one sequence of values.
+"""Read a turn for clients of other protocols: events and stored messages, as one sequence of values.
 
-A value is one of ours here, or an event that needs no reading. What a client has missed comes in the same
-values as what happens now, so that a writer has one case for each and only names fields. The reader pairs the
-beginnings and ends of parts, and knows what the turn waits for.
+A value is defined here, or is an event that needs no interpretation. Missed and current events yield the same
+values, so a writer has one case for each and only maps fields. The reader pairs the beginnings and ends of
+parts, and knows what the turn waits for.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.turn.live.log import Snapshot
 from dragoman.turn.machine import State
 
-_LONGEST = 200  # characters of a line of progress
+_LONGEST = 200  # maximum characters of a progress line
 Kind: TypeAlias = Literal["text", "reasoning"]
 
 
 @dataclass(slots=True, frozen=True)
 class MessageTold:
-    """A message of the model follows whole. `added`: it came just now; else it was stored before."""
+    """A whole message of the model follows. `added` marks a new message, otherwise it was stored before."""
 
     message: Message
     added: bool = False
@@ -62,7 +62,7 @@ class PartClosed:
 
 @dataclass(slots=True, frozen=True)
 class CallOpened:
-    """Its arguments follow. `resumed`: some of them were written before, and are not told."""
+    """The arguments of a call follow. `resumed` means that some were written before and are left out."""
 
     call: str
     tool: str
@@ -71,19 +71,19 @@ class CallOpened:
 
 @dataclass(slots=True, frozen=True)
 class CallShown:
-    """The arguments are whole: an object, or the `raw` text. The same call may be shown again."""
+    """The complete arguments of a call: an object, or the `raw` string. The same call can be shown again."""
 
     call: str
     tool: str
     arguments: Arguments | None
     raw: str | None = None
-    stored: bool = False  # what was raw text is an empty object then
+    stored: bool = False  # A stored call has an empty object instead of its raw string.
     runs: bool = False
 
 
 @dataclass(slots=True, frozen=True)
 class CallForClient:
-    """The client is to run it."""
+    """A call that the client must run."""
 
     call: str
     tool: str
@@ -92,7 +92,9 @@ class CallForClient:
 
 @dataclass(slots=True, frozen=True)
 class Asked:
-    """A question. Where it is about a call of a program, `call` is the program's, which a client knows."""
+    """An approval request. If a program made the call, `call` is the program's call, which the client
+    knows.
+    """
 
     id: str
     about: Question | e.CallAsked
@@ -119,42 +121,47 @@ Value: TypeAlias = (
 
 
 class EventReader:
-    """Follows one turn. `client_tools` are the client's own: clients run what they are shown of these, so a
-    call of one is shown when it may run, or when it is over. `also_handed` are run by it and no secret.
+    """Follows one turn. A program counts as one call: its inner calls are reported as progress, unless the
+    client must run them.
 
-    A program is one call: what it calls is told as its progress, unless the client is to run it."""
+    `client_tools` are tools of the client. It runs each shown call of these, so such a call is shown only
+    when it may run, or when it has ended. `also_handed` are tools that the client also runs, but that are
+    always shown.
+    """
 
     def __init__(self, client_tools: Collection[str] = (), also_handed: Collection[str] = ()) -> None:
         self.client_tools = client_tools
-        self.asked: dict[str, Question | e.CallAsked] = {}  # what is open
-        self.handed: dict[str, None] = {}  # calls that the client is to run, in order
+        self.asked: dict[str, Question | e.CallAsked] = {}  # open approval requests
+        self.handed: dict[str, None] = {}  # calls that the client must run, in order
         self.model = ""
         self._also_handed = also_handed
         self._unsettled: set[str] = set()  # calls without a result
-        self._programs: dict[str, str] = {}  # by the calls that they make
+        self._programs: dict[str, str] = {}  # inner calls, with the calls of their programs
         self._state = ""
         self._open: Kind | None = None
 
     @property
     def waits(self) -> bool:
-        """Whether the turn waits, and all that it waits for has been told: its state is published first."""
+        """Whether the turn waits and everything that it waits for has been reported. The state is published
+        before that.
+        """
         waiting = {about.call for about in self.asked.values()} | self.handed.keys()
         waiting |= {self.program_of(call) for call in waiting}
         return self._state == State.WAITING and bool(waiting) and self._unsettled <= waiting
 
     def was_brought(self, id: str) -> None:
-        """The client has answered this question, or run this call: it is not what the turn waits for now."""
+        """Record that the client has answered this approval request or run this call."""
         self.asked.pop(id, None)
         self.handed.pop(id, None)
 
     def program_of(self, call: str) -> str:
-        """The call of the program that makes it; of any other, itself."""
+        """Return the call of the program that made this call. For other calls, return the call itself."""
         return self._programs.get(call, call)
 
     # ── what has been said already ────────────────────────────────────────────────────────────────
 
     def replay(self, snapshot: Snapshot) -> Iterator[Value]:
-        """The turn so far. The last part of a reply that is still being written stays open."""
+        """Yield the turn so far. The last part of an unfinished reply stays open."""
         self._state = snapshot.state
         yield from self.tell(snapshot.messages)
         for question in snapshot.questions:
@@ -162,7 +169,7 @@ class EventReader:
             yield Asked(question.id, question, self.program_of(question.call))
 
     def tell(self, messages: Iterable[Message], *, added: bool = False) -> Iterator[Value]:
-        """What the model said in them."""
+        """Yield the model's output in these messages."""
         for message in messages:
             if message.role == "assistant":
                 yield from self.close()
@@ -242,7 +249,7 @@ class EventReader:
                 yield CallOpened(call, tool)
             case e.CallInputEnd(call=call, tool=tool, arguments=arguments, raw=raw):
                 self._unsettled.add(call)
-                if tool not in self.client_tools:  # else the client would run it before anybody has decided
+                if tool not in self.client_tools:  # The client would run the call before a decision about it.
                     yield CallShown(call, tool, arguments, raw)
             case e.CallAsked(question=question):
                 self.asked[question] = event
@@ -272,7 +279,7 @@ class EventReader:
                 yield event
 
     def close(self) -> Iterator[Value]:
-        """Nothing more is written to the part that is open."""
+        """Close the open part."""
         if self._open is not None:
             kind, self._open = self._open, None
             yield PartClosed(kind)
@@ -301,38 +308,38 @@ class EventReader:
 
 
 class TurnWriter(ABC):
-    """Writes what a reader reads in the words of one protocol."""
+    """Writes the values of a reader in one protocol."""
 
     def __init__(self, reader: EventReader) -> None:
         self.reader = reader
 
     @abstractmethod
     def begin(self) -> dict[str, JsonValue]:
-        """Before anything else."""
+        """Return the first item of the stream."""
 
     @abstractmethod
     def stopping(self, why: str) -> dict[str, JsonValue]:
-        """The server stops, and the turn does not: an error, after which a client tries again."""
+        """Return an error after which the client retries: the server stops, but the turn does not."""
 
     @abstractmethod
     def write(self, value: Value) -> Iterator[dict[str, JsonValue]]:
-        """What there is to say about a value; often nothing."""
+        """Yield the items for a value, often none."""
 
     @abstractmethod
     def ask_within(self, question: Question) -> Iterator[dict[str, JsonValue]]:
-        """A question that its event tells only in part: by the calls of a task, or a review."""
+        """Yield an approval request whose event is incomplete: one of a task's calls, or a review."""
 
     @abstractmethod
     def pause(self) -> Iterator[dict[str, JsonValue]]:
-        """The turn waits for the client: this response is over, and the turn is not."""
+        """End the response while the turn waits for the client."""
 
     @property
     def waits(self) -> bool:
-        """Whether the client is to come back with what the turn waits for."""
+        """Whether the client must return with input that the turn waits for."""
         return self.reader.waits
 
     async def act(self, turn: TurnHandle) -> None:  # noqa: B027 - most have nothing to do
-        """Do what the turn wants done by whoever writes it."""
+        """Do what the turn expects from its writer."""
 
     def events(self, event: e.Event) -> Iterator[dict[str, JsonValue]]:
         return self.write_all(self.reader.read(event))

@@ -1,4 +1,4 @@
-"""Finds the conversation that a client of another protocol names, starts its turn, and streams the reply."""
+"""Find the conversation that a client of another protocol names, start its turn, and stream the reply."""
 
 from __future__ import annotations
 
@@ -42,19 +42,23 @@ from dragoman.turn.facts import TurnOptions
 from dragoman.turn.live.log import Snapshot
 
 LONGEST_NAME = 500
-_LATELY = 3  # turns among which is looked for what is sent again
+_LATELY = 3  # number of recent turns that are searched for a repeated message
 _OURS = re.compile(r"/api/files/([0-9a-f]{64})")
 
 
 class Loose(BaseModel):
-    """What clients send has more fields than are known here, and newer clients send more still."""
+    """A model that ignores unknown fields: clients send more than the server needs, and newer ones send even
+    more.
+    """
 
     model_config = ConfigDict(extra="ignore")
 
 
 class WithContent(Loose):
-    """Of its unknown fields those with one value say how, those with a list or an object bring something:
-    BadRequest for these, since nothing is left out in silence."""
+    """A model that ignores unknown single values, but refuses unknown lists and objects.
+
+    They would contain content, which must not be lost silently. Raises BadRequest.
+    """
 
     model_config = ConfigDict(extra="allow")
 
@@ -72,16 +76,20 @@ def unreadable(type: str) -> BadRequest:
 
 @dataclass(slots=True, frozen=True)
 class EarlierMessage:
-    """A message of a history that a client brings. `id` is ours where the client had it from us."""
+    """A message of a history that a client sends. `id` is the server's if the client got it from the
+    server.
+    """
 
     role: Literal["user", "assistant"]
     id: str
-    parts: Callable[[], Awaitable[tuple[Part, ...]]]  # files in it are stored when they are wanted
+    parts: Callable[[], Awaitable[tuple[Part, ...]]]  # returns the parts, and stores the files in them
 
 
 async def conversation_of(context: Context, name: str, protocol: str, right: Right) -> str | None:
-    """The conversation that a client means by this name: one of ours, or the one that was begun under it.
-    None where there is none yet; Forbidden where the person may not do as much there."""
+    """Return the conversation that a client names by its ID or by a name that the client chose, or None.
+
+    Raises Forbidden if the user lacks this right.
+    """
     if not name or len(name) > LONGEST_NAME:
         raise BadRequest(f"The name of a conversation must have 1 to {LONGEST_NAME} characters.")
     for id in (name, await _own_id(context, name, protocol)):
@@ -93,8 +101,9 @@ async def conversation_of(context: Context, name: str, protocol: str, right: Rig
 
 
 async def _own_id(context: Context, name: str, protocol: str) -> str:
-    """The id of the conversation that has this name of the user's, or will have. One that the user has given
-    away, and may not read any more, has it no longer."""
+    """Return the ID for the user's conversation of this name. If the user has given one away and lost access
+    to it, its name is free again.
+    """
     origin: tuple[object, ...] = (protocol, context.person, name)
     for given_away in count():
         id = derived_id("conv", *origin, given_away) if given_away else derived_id("conv", *origin)
@@ -109,7 +118,7 @@ async def _own_id(context: Context, name: str, protocol: str) -> str:
 async def begin_conversation(
     context: Context, name: str, protocol: str, history: Sequence[EarlierMessage]
 ) -> str:
-    """A conversation under a name of the client's, with what it says was said before."""
+    """Create a conversation under a client's name, with the client's history, and return its ID."""
     id = await _own_id(context, name, protocol)
     now = context.runtime.services.clock()
     messages: list[Message] = []
@@ -134,7 +143,7 @@ async def begin_conversation(
     )
     try:
         await context.runtime.store.add_conversation(conversation, messages)
-    except Exception:  # somebody was faster: then it is there
+    except Exception:  # If another request created it first, use that one.
         if await conversation_of(context, name, protocol, Right.TAKE_PART) is None:
             raise
     return id
@@ -147,7 +156,7 @@ def earlier_call(
     result: ToolResult | None,
     state: CallState = CallState.COMPLETED,
 ) -> ToolCall:
-    """A call of a history that a client brings. One without a result was broken off."""
+    """Return a call of a history that a client sends. Without a result, the call counts as interrupted."""
     if result is None:
         result, state = ToolResult("The call was broken off: it has no result."), CallState.INTERRUPTED
     return ToolCall(new_id("call"), tool, arguments, state=state, result=result, provider_id=id)
@@ -166,9 +175,12 @@ async def say(
     continues: bool = False,
     kept: Mapping[str, JsonValue] | None = None,
 ) -> TurnRow:
-    """A message in the conversation of this name, and the turn that answers it: below the answer that stands
-    before it. Where nothing stands before it, it takes the place of the first one there was, or `continues`
-    the conversation. By its `mark` a client that sends it again is known; `kept` is given back with it."""
+    """Send a message to the conversation of this name, and return the turn that answers it.
+
+    The message follows the last answer in `before`. If `before` is empty, it replaces the first message, or
+    with `continues` follows the last one. `mark` identifies a message that a client repeats. `kept` is
+    metadata that the client gets back.
+    """
     metadata: dict[str, JsonValue] = {protocol: mark, **(kept or {})}
     conversation = await conversation_of(context, name, protocol, Right.TAKE_PART)
     if conversation is None:
@@ -179,7 +191,7 @@ async def say(
             )
         except DragomanError:
             if not await context.runtime.store.turns(conversation):
-                await context.runtime.delete(conversation)  # nothing can be said in it
+                await context.runtime.delete(conversation)  # The conversation has no turns.
             raise
     await stop_what_was_left(context, conversation)
     if not before and not continues and (old := await _first_message(context, conversation)) is not None:
@@ -195,7 +207,7 @@ async def say(
 async def find_asked(
     context: Context, conversation: str, before: Sequence[EarlierMessage], content: Sequence[Part]
 ) -> list[tuple[TurnRow, Message]]:
-    """Of the last turns those that answer just this, behind the same answer, and what they answer."""
+    """Return recent turns that answer exactly this message after the same answer, with the message."""
     parent = await _last_known(context, conversation, before)
     text = "".join(part.text for part in content if isinstance(part, Text))
     return [
@@ -208,8 +220,10 @@ async def find_asked(
 
 
 async def said_lately(context: Context, conversation: str) -> list[tuple[TurnRow, Message]]:
-    """What people said that the last turns answer, or took in as they ran; the oldest first. Who sends
-    something again means one of these: a long conversation is not read for that."""
+    """Return user messages that the most recent turns answer or received while running, oldest first.
+
+    A repeated message is one of these, so a long conversation need not be read.
+    """
     found: list[tuple[TurnRow, Message]] = []
     for turn in (await context.runtime.store.turns(conversation))[-_LATELY:]:
         with suppress(NotFound, Unreadable):
@@ -221,7 +235,7 @@ async def said_lately(context: Context, conversation: str) -> list[tuple[TurnRow
 
 
 async def stop_what_was_left(context: Context, conversation: str) -> None:
-    """Who has hung up on a turn and wants something else does not want it any more."""
+    """Cancel turns whose client has disconnected: a new request shows that they are not needed."""
     for live in await context.runtime.store.live_turns(conversation):
         await context.readers.stop_if_left(live.id)
 
@@ -250,7 +264,9 @@ async def _send(
 
 
 async def _last_known(context: Context, conversation: str, before: Sequence[EarlierMessage]) -> str | None:
-    """The last message of the latest answer that is ours, by the id of its turn or of one of its messages."""
+    """Return the last message of the latest stored answer, named by its turn or one of its messages. None if
+    there is none.
+    """
     for said in reversed([said for said in before if said.role == "assistant"]):
         with suppress(NotFound):
             turn = await turn_of(context, said.id, Right.READ)
@@ -261,7 +277,7 @@ async def _last_known(context: Context, conversation: str, before: Sequence[Earl
 
 
 async def turn_of(context: Context, id: str, right: Right) -> TurnRow:
-    """By its own id, or that of one of its messages."""
+    """Return a turn by its ID, or by that of one of its messages."""
     with suppress(NotFound):
         return await context.turn(id, right)
     return await context.turn((await context.message(id, right)).turn or "", right)
@@ -273,8 +289,9 @@ async def _first_message(context: Context, conversation: str) -> str | None:
 
 
 async def events_after(turn: TurnHandle, known: Snapshot) -> AsyncIterator[Event]:
-    """What came after it. Of a turn that has ended meanwhile, all that it said is told once more: of that,
-    what is not known."""
+    """Yield the events after a snapshot. If the turn has ended since, its messages come again as a whole, and
+    only the unknown parts are yielded.
+    """
     has = {message.id: message for message in known.messages}
     async for event in turn.events(known.last):
         if isinstance(event, MessageAdded) and not event.seq and event.message.id in has:
@@ -306,7 +323,7 @@ def respond(
     *,
     end: bytes = b"",
 ) -> EventStream:
-    """What the client lacks of what is known, then the rest: until the turn ends, or waits for the client."""
+    """Return a stream with `lacking` first, then new events until the turn ends or waits for the client."""
     chunks = write(context, row.id, _follow(context, row.id, writer, lacking, known), end)
     stopping = f"data: {json.dumps(writer.stopping(str(STOPS)))}\n\n".encode()
     reader = context.reader(row.conversation)
@@ -324,7 +341,7 @@ async def _follow(
     yield writer.begin()
     for told in lacking:
         yield told
-    waits = writer.waits  # nothing new was brought
+    waits = writer.waits  # The request brought nothing new.
     if not waits:
         await writer.act(handle)
         async for event in handle.events() if known is None else events_after(handle, known):
@@ -344,7 +361,7 @@ async def _follow(
 async def write(
     context: Context, turn: str, values: AsyncIterator[dict[str, JsonValue]], end: bytes = b""
 ) -> AsyncGenerator[bytes, None]:
-    """As Server-Sent Events, for a reader of this turn."""
+    """Write the values as Server-Sent Events and count as a reader of this turn."""
     with context.readers.reading(turn):
         async for value in values:
             yield f"data: {json.dumps(value, ensure_ascii=False)}\n\n".encode("utf-8", "replace")
@@ -353,9 +370,10 @@ async def write(
 
 
 async def attach(context: Context, url: str, media_type: str, name: str | None = None) -> File:
-    """A file by its address: its bytes in a `data:` address, or one of ours. BadRequest for all others: what
-    is on the web would be fetched by whoever serves the model, perhaps in this network, and nobody has judged
-    it."""
+    """Return a file by its address: a `data:` address, or one of this server. Raises BadRequest for others.
+
+    The model's server would fetch a web address, perhaps inside this network, without any check.
+    """
     if (inside := parse_data_url(url)) is not None:
         try:
             data = data_in(url) or b""
@@ -387,7 +405,9 @@ async def store_file(context: Context, data: bytes, media_type: str, name: str |
 
 
 def _checked_type(media_type: str) -> str:
-    """Without parameters, such as the codecs of a recording."""
+    """Return the type without parameters, such as the codecs of a recording. Raises BadRequest if it is
+    invalid.
+    """
     type = media_type.partition(";")[0].strip()
     if not is_media_type(type):
         raise BadRequest(f"{media_type!r} is not a media type.")

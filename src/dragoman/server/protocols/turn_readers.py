@@ -1,8 +1,8 @@
-"""Who reads a turn's answer through somebody else's protocol: one that nobody comes back for is cancelled.
+"""Cancel turns whose clients, in other protocols, disconnect and do not return.
 
-Where a protocol has no word for stopping, a client hangs up; it also does when its page is loaded again, and
-then it comes back in a moment. Where turns run on several machines it may come back to another one, and
-nothing is cancelled.
+If a protocol has no message for stopping, its clients disconnect. They also disconnect when their page is
+loaded again, and then return in a moment. If several machines run turns, a client can return to another one,
+so nothing is cancelled.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from weakref import WeakValueDictionary
 from dragoman.errors import DragomanError
 from dragoman.runtime import Runtime
 
-GRACE = 10.0  # seconds in which a page that is loaded again comes back
-_MANY = 10_000  # turns after which those that are over are forgotten
+GRACE = 10.0  # seconds in which a reloaded page returns
+_MANY = 10_000  # number of turns after which ended ones are forgotten
 
 
 class TurnReaders:
@@ -27,21 +27,25 @@ class TurnReaders:
         self._reading: Counter[str] = Counter()
         self._left: dict[str, asyncio.Task[None]] = {}
         self._asking: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
-        self._begun: set[str] = set()  # turns that were asked for here: others have other readers
+        self._begun: set[str] = set()  # turns that a request here started: others have other readers
 
     def one_by_one(self, person: str, name: str) -> asyncio.Lock:
-        """For requests in the conversation of this name: two that say the same begin one turn."""
+        """Return a lock for requests in the conversation of this name, so that two identical ones start one
+        turn.
+        """
         return self._asking.setdefault((person, name), asyncio.Lock())
 
     def began(self, turn: str) -> None:
-        """It was asked for here: who hangs up on it wants it no more."""
+        """Record that a request here started the turn. It is cancelled if its client disconnects."""
         if len(self._begun) > _MANY:
             self._begun = {one for one in self._begun if self._runtime.bus.here(one) is not None}
         self._begun.add(turn)
 
     @contextmanager
     def reading(self, turn: str) -> Iterator[None]:
-        """Who leaves it by an error, or by being closed, has hung up."""
+        """Count a reader of the turn. Leaving by an exception or by being closed means that the client
+        disconnected.
+        """
         self._reading[turn] += 1
         if (leaving := self._left.pop(turn, None)) is not None:
             leaving.cancel()
@@ -50,7 +54,8 @@ class TurnReaders:
             yield
             over = True
             if (live := self._runtime.bus.here(turn)) is None or live.log.turn.state.ended:
-                self._begun.discard(turn)  # else it waits for who asked for it, and may be hung up on then
+                # Otherwise the turn waits for its client, which can disconnect then.
+                self._begun.discard(turn)
         finally:
             self._reading[turn] -= 1
             if not self._reading[turn]:
@@ -61,7 +66,7 @@ class TurnReaders:
                     )
 
     async def stop_if_left(self, turn: str) -> bool:
-        """At once, where its reader has hung up: who says something else does not want it any more."""
+        """Cancel the turn immediately if its client has disconnected. Returns whether it did."""
         if (leaving := self._left.pop(turn, None)) is None:
             return False
         leaving.cancel()
@@ -79,4 +84,4 @@ class TurnReaders:
         try:
             await self._runtime.commands.cancel(turn, "the client has disconnected")
         except DragomanError:
-            return  # it is over, or gone
+            return  # The turn has ended or is deleted.

@@ -1,1 +1,1 @@
-"""The routes of the API, one file a noun."""
+"""Define the routes of the API, with one file for each noun."""

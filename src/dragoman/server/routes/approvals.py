@@ -1,4 +1,4 @@
-"""Routes to see what waits for a person, to answer it, and to revoke the rules answers left behind."""
+"""Define routes to list and answer approval requests, and to revoke the rules that answers left behind."""
 
 from __future__ import annotations
 
@@ -27,13 +27,16 @@ async def questions(
     after: Annotated[str | None, Query(max_length=200, description="the last id of the page before")] = None,
     limit: Annotated[int | None, Query(ge=1, le=200)] = None,
 ) -> shapes.QuestionList:
-    """The open ones, of one conversation or of all, oldest first. Without a limit, all of them."""
+    """List the open approval requests of one conversation or of all, oldest first. Without a limit,
+    list all.
+    """
     user: str | None = context.person
     if conversation is not None:
         await context.conversation(conversation, Right.READ)
         user = None
     if after is not None and not await context.may_see_question(after):
-        return shapes.QuestionList([])  # as after one that never was: its place among others tells nothing
+        # The answer is the same as for an unknown ID, so that it reveals nothing about the order.
+        return shapes.QuestionList([])
     found = await context.runtime.store.questions(
         conversation=conversation, user=user, after=after, limit=limit or 2**31, shared=True
     )
@@ -47,8 +50,11 @@ async def question(context: TheContext, id: str) -> Question:
 
 @router.post("/questions/{id}/answer")
 async def answer(context: TheContext, id: str, body: bodies.Decision) -> Question:
-    """The first answer counts; a second one gets 409. An answer to what another user sent lets the call run
-    as it is, under the sender's rules; a rule that it leaves behind is yours."""
+    """Answer an approval request. Only the first answer counts, and a second one gets 409.
+
+    An answer to another user's call lets it run unchanged, under the sender's rules. A rule that the answer
+    leaves behind is yours.
+    """
     asked = await context.question(id, Right.ANSWER)
     given = Answer(
         body.verdict,
@@ -67,7 +73,9 @@ async def answer(context: TheContext, id: str, body: bodies.Decision) -> Questio
 
 @router.post("/questions/{id}/hunks")
 async def choose_hunks(context: TheContext, id: str, body: bodies.ChosenHunks) -> shapes.PartialCall:
-    """The arguments with which the call would make some of its changes alone: to answer it with them."""
+    """Return the arguments with which the call makes only some of its changes. Use them to answer the
+    request.
+    """
     await context.question(id, Right.ANSWER)
     chosen = {one.hunk: one.text for one in body.hunks}
     return shapes.PartialCall(await context.runtime.commands.arguments_for_hunks(id, chosen))
@@ -75,7 +83,7 @@ async def choose_hunks(context: TheContext, id: str, body: bodies.ChosenHunks) -
 
 @router.get("/grants")
 async def grants(context: TheContext) -> shapes.GrantList:
-    """What was allowed or denied for longer than once."""
+    """List the rules that your answers or requests added, for an hour or for longer."""
     return shapes.GrantList([_grant_view(one) for one in await context.runtime.grants(user=context.person)])
 
 
@@ -87,8 +95,9 @@ def _grant_view(one: Grant) -> shapes.GrantView:
 
 @router.post("/grants", status_code=201)
 async def new_grant(context: TheContext, body: bodies.NewGrant) -> shapes.GrantView:
-    """A rule that is given before anybody asks: it counts like one that an answer left behind, and what waits
-    for it is settled."""
+    """Add a rule that answers no approval request. It counts like others, and settles waiting requests that
+    it covers.
+    """
     rule = Rule(body.permission, body.pattern, body.action)
     verdict: Verdict = "allow" if body.action == "allow" else "reject"
     user = context.user
@@ -100,8 +109,9 @@ async def new_grant(context: TheContext, body: bodies.NewGrant) -> shapes.GrantV
 
 @router.get("/rules")
 async def rules(context: TheContext) -> shapes.RuleList:
-    """The rules of the settings, with file and line, and those of agents. Not those about servers that you
-    cannot use."""
+    """List the rules of the settings, with file and line, and those of agents. Rules about servers that you
+    cannot use are left out.
+    """
     services = await context.services()
     seen = {source.name for source in services.toolbox.sources}
     hidden = tuple(
@@ -121,8 +131,9 @@ async def decision(
     pattern: Annotated[str, Query(max_length=2000, examples=["git push"])] = "",
     conversation: Annotated[str | None, Query(description="its grants count, too")] = None,
 ) -> shapes.RuleDecision:
-    """Which rule decides about this, and how: to try them out. In the folder of the conversation, or in the
-    server's own."""
+    """Return which rule decides about this permission and pattern, and how. Use it to try rules out. The
+    folder is that of the conversation, or the server's.
+    """
     services = context.runtime.services
     place = services.workspaces.main
     if conversation is not None:
@@ -150,8 +161,9 @@ async def covered(
     ],
     question: str | None = None,
 ) -> CoveredCalls:
-    """Which calls of your last conversations rules, as PERMISSION:PATTERN, would have covered, and which
-    that wait they would settle. With the id of a question: by an answer to it that keeps these rules."""
+    """Return which calls of your recent conversations these rules (PERMISSION:PATTERN) would cover, and which
+    waiting ones they would settle. With the ID of an approval request, the rules count as an answer to it.
+    """
     rules = [parse_rule(text, "allow") for text in rule]
     if question is not None:
         await context.question(question, Right.ANSWER)

@@ -1,4 +1,4 @@
-"""Routes to list, search, make, change, watch, fork, export, import and delete conversations."""
+"""Define routes to list, search, create, change, watch, fork, export, import and delete conversations."""
 
 from __future__ import annotations
 
@@ -43,8 +43,9 @@ async def list_conversations(
     pinned: Annotated[bool | None, Query()] = None,
     tag: Annotated[str | None, Query(min_length=1, max_length=40)] = None,
 ) -> shapes.Page:
-    """The most recently used first; with `search`, those in which these words are, the best first, in the
-    archive, too."""
+    """List conversations, most recently used first. With `search`, list those that contain these words, best
+    first, including the archive.
+    """
     store = context.runtime.store
     if search.strip():
         return await _search(context, search, limit, before)
@@ -59,7 +60,8 @@ async def list_conversations(
     )
     lines = await summaries(context.runtime, page[:limit], context.person)
     more = len(page) > limit and bool(lines)
-    tags = [] if before or pinned else await store.tags(context.person, shared=True)  # once, with the list
+    # The first page contains all tags.
+    tags = [] if before or pinned else await store.tags(context.person, shared=True)
     return shapes.Page(lines, _cursor(lines[-1]) if more else None, tags)
 
 
@@ -83,15 +85,17 @@ async def conversation(context: TheContext, id: str) -> shapes.ConversationSumma
 async def change_conversation(
     context: TheContext, id: str, body: bodies.ConversationChange
 ) -> shapes.ConversationSummary:
-    """Its title, its settings, and which branch of it is looked at. A member who takes part may choose the
-    branch; the rest is the owner's."""
+    """Change a conversation's title, settings or shown branch. A member who takes part can choose the branch.
+    Only the owner can change the rest.
+    """
     only_leaf = body.model_fields_set <= {"leaf"}
     await context.check(id, Right.TAKE_PART if only_leaf else Right.OWN)
     handle = await context.runtime.conversation(id)
     before = (await handle.info()).settings if body.settings else None
     settings = await _settings(context, body.settings or {}, before)
     if body.leaf is not None:
-        await handle.move_to(body.leaf)  # first: it may be refused, and then nothing is changed
+        # The move can be refused, so it comes first. Then nothing is changed.
+        await handle.move_to(body.leaf)
     if settings:
         await handle.change(**settings)
     if body.title is not None:
@@ -104,15 +108,16 @@ async def change_conversation(
 
 @router.delete("/conversations/{id}", status_code=204)
 async def delete_conversation(context: TheContext, id: str) -> None:
-    """With everything in it. What runs there is cancelled first."""
+    """Delete a conversation with everything in it. Its running turns are cancelled first."""
     await context.check(id, Right.OWN)
     await context.delete(id)
 
 
 @router.post("/conversations/{id}/fork", status_code=201)
 async def fork(context: TheContext, id: str, body: bodies.Fork) -> shapes.ConversationSummary:
-    """A new conversation of your own, with the path to this message. With a copy of the folder, if you take
-    part: its files are more than what you read here."""
+    """Create a conversation of yours with the path to this message. A copy of the folder requires that you
+    take part, because the folder contains more than you can read here.
+    """
     place = (await context.conversation(id, Right.READ)).settings.get("workspace")
     if body.own_folder or (isinstance(place, str) and place.endswith(OWN)):
         await context.check(id, Right.TAKE_PART)
@@ -123,7 +128,7 @@ async def fork(context: TheContext, id: str, body: bodies.Fork) -> shapes.Conver
 
 @router.get("/conversations/{id}/tree", response_model=shapes.TreeView)
 async def tree(context: TheContext, id: str) -> Response:
-    """Every message on every branch, what runs, what is queued, and what is asked."""
+    """Return every message on every branch, the running turns, the queue and the approval requests."""
     right = await context.check(id, Right.READ)
     read = await context.publisher.trees.read(id)
     if right is not Right.OWN:
@@ -135,7 +140,7 @@ async def tree(context: TheContext, id: str) -> Response:
 async def export(
     context: TheContext, id: str, format: Annotated[str, Query(pattern="^(json|markdown)$")] = "json"
 ) -> Response:
-    """JSON with everything, to be imported again; Markdown for reading."""
+    """Export a conversation: as JSON, which can be imported again, or as Markdown for reading."""
     shown = await context.conversation(id, Right.READ)
     name = {
         "content-disposition": _attachment(shown.title or id, "md" if format == "markdown" else "json", id)
@@ -149,7 +154,9 @@ async def export(
 
 @router.get("/conversations/{id}/raw")
 async def export_raw(context: TheContext, id: str) -> dict[str, JsonValue]:
-    """Every row of it as it is stored, readable or not: what is left to do with a damaged one."""
+    """Export every stored row of a conversation, readable or not. This is the last resort for a
+    damaged one.
+    """
     await context.check(id, Right.OWN)
     await context.audit("conversation.exported", id, format="raw")
     return await context.runtime.store.export_raw(id)
@@ -161,10 +168,10 @@ async def export_raw(context: TheContext, id: str) -> dict[str, JsonValue]:
     openapi_extra={"requestBody": {"content": {"application/json": {"schema": {"type": "object"}}}}},
 )
 async def import_conversation(context: TheContext, request: Request) -> shapes.ConversationSummary:
-    """The body is what an export gave."""
+    """Import a conversation. The body is the JSON of an export."""
     raw = await request.body()
     try:
-        data = await asyncio.to_thread(from_json, raw)  # it may be long
+        data = await asyncio.to_thread(from_json, raw)  # The text can be long.
     except ValueError as error:
         raise BadRequest(sentence("export.no_json", error=error)) from error
     if not isinstance(data, dict):
@@ -175,7 +182,9 @@ async def import_conversation(context: TheContext, request: Request) -> shapes.C
 
 
 def _attachment(title: str, ending: str, id: str) -> str:
-    """Named after the conversation: in full for browsers that read RFC 6266, else in plain letters."""
+    """Return the header that names a download after the conversation: in full as RFC 6266 defines, and in
+    ASCII for older browsers.
+    """
     words = " ".join(re.sub(r"[^\w .,()+-]", " ", title).split()).strip(". ")[:80] or id
     plain = words.encode("ascii", "ignore").decode().strip(". ") or id
     return f"attachment; filename=\"{plain}.{ending}\"; filename*=UTF-8''{quote(f'{words}.{ending}')}"
@@ -184,8 +193,10 @@ def _attachment(title: str, ending: str, id: str) -> str:
 async def _settings(
     context: Context, wanted: bodies.ConversationSettings, before: Mapping[str, JsonValue] | None = None
 ) -> dict[str, Any]:
-    """The same, if they can be followed. A switch that stays as it was may be of a tool that is gone, or that
-    another user had."""
+    """Return the settings if they can be applied. Raises BadRequest or NotFound otherwise.
+
+    An unchanged switch is not checked: its tool can be gone, or belong to another user.
+    """
     settings = known(cast("dict[str, JsonValue]", wanted))
     services = await context.services()
     switches, old = settings.get("tools"), (before or {}).get("tools")
@@ -215,7 +226,7 @@ async def _line(context: Context, id: str) -> shapes.ConversationSummary:
 async def _search(context: Context, search: str, limit: int, before: str) -> shapes.Page:
     store = context.runtime.store
     place, last = _parse_place(before)
-    far = place + limit if last else 0  # it may have moved down as well
+    far = place + limit if last else 0  # The last shown result can have moved down.
     found = await store.search(search, user=context.person, limit=far + limit + 1, distinct=True, shared=True)
     shown = [hit.conversation for hit in found[:far]]
     start = shown.index(last) + 1 if last in shown else max(0, place - limit)
@@ -240,7 +251,9 @@ async def _search(context: Context, search: str, limit: int, before: str) -> sha
 
 
 async def _listed(context: Context, hit: Found) -> Conversation | None:
-    """As the list shows it, also where it cannot be read. None where somebody has deleted it meanwhile."""
+    """Return a conversation as the list shows it, even if it is unreadable. None if it has been deleted
+    since.
+    """
     try:
         return await context.runtime.store.conversation(hit.conversation)
     except NotFound:
@@ -255,8 +268,11 @@ def _cursor(line: shapes.ConversationSummary) -> str:
 
 
 def _parse_place(cursor: str) -> tuple[int, str]:
-    """How much of what was found has been shown, and the last of it. Where that one is deleted by now, its
-    page is shown again: else what has moved up into it would be on none."""
+    """Return how many results have been shown, and the last of them.
+
+    If that one has been deleted since, its page is shown again: otherwise, results that moved up would be
+    missed.
+    """
     if not cursor:
         return 0, ""
     if (place := re.fullmatch(r"([0-9]{1,6})-(.+)", cursor)) is None:
@@ -288,7 +304,7 @@ async def events(
     after: After = "",
     last_event_id: LastEventId = None,
 ) -> Response:
-    """Changes of the list; with `conversation`, also everything that happens in it, a snapshot first."""
+    """Stream changes of your list. With `conversation`, also stream its events, starting with a snapshot."""
     subjects = [await context.publisher.list_of(context.person)]
     if conversation is not None:
         subjects.append(await _subject(context, conversation, last_event_id or after))
@@ -299,14 +315,14 @@ async def events(
 async def conversation_events(
     context: TheContext, id: str, after: After = "", last_event_id: LastEventId = None
 ) -> Response:
-    """Everything that happens in one conversation, a snapshot first."""
+    """Stream the events of one conversation, starting with a snapshot."""
     subject = await _subject(context, id, last_event_id or after)
     return _stream(context, [subject], last_event_id or after, id)
 
 
 async def _subject(context: Context, id: str, after: str) -> Subject:
     right = await context.check(id, Right.READ)
-    await context.runtime.store.conversation(id)  # Unreadable where it is damaged
+    await context.runtime.store.conversation(id)  # raises Unreadable if the conversation is damaged
     subject = await context.publisher.conversation(id, after)
     if right is not Right.OWN:
         subject.shown = without_private

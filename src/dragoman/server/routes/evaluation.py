@@ -1,4 +1,4 @@
-"""Routes to rate answers, and to read the reports of evaluations."""
+"""Define routes to rate answers, and to read the reports of evaluations."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ReportName = Annotated[str, InPath(pattern=r"^[^/\\.][^/\\]{0,99}$", examples=["
 
 @router.put("/turns/{id}/rating")
 async def rate(context: TheContext, id: str, body: bodies.NewRating) -> shapes.RatingView:
-    """Say what you think of an answer. `dragoman eval add --rated bad` makes cases of bad ones."""
+    """Rate an answer. `dragoman eval add --rated bad` turns bad ones into cases."""
     await context.turn(id, Right.READ)
     now = context.runtime.services.clock()
     await context.runtime.store.rate(Rating(id, context.person, body.value, body.note, now))
@@ -45,7 +45,7 @@ async def remove_rating(context: TheContext, id: str) -> None:
 
 @router.get("/conversations/{id}/ratings")
 async def ratings(context: TheContext, id: str) -> list[shapes.RatingView]:
-    """Your ratings of the answers of a conversation."""
+    """Return your ratings of the answers of a conversation."""
     await context.check(id, Right.READ)
     found = await context.runtime.store.ratings(id)
     return [shapes.RatingView(one.turn, one.value, one.note) for one in found if one.user == context.person]
@@ -55,7 +55,9 @@ async def ratings(context: TheContext, id: str) -> list[shapes.RatingView]:
 
 
 def _runs_of(context: TheContext) -> Path:
-    """Where the workspace has its runs. Cases hold conversations of all users: only the admin reads them."""
+    """Return the folder with the workspace's runs. Only the admin can read it, because cases contain
+    conversations of all users. Raises HTTPException 403 otherwise.
+    """
     if context.person != LOCAL:
         raise HTTPException(403, sentence("evaluation.not_yours"))
     workspace = context.runtime.services.workspaces.main
@@ -66,7 +68,7 @@ Runs = Annotated[Path, Depends(_runs_of)]
 
 
 async def _read(work: Callable[[], T]) -> T:
-    """Reports can be long: others are served meanwhile."""
+    """Run in a thread: reports can be long, and other requests must not wait for them."""
     return await in_thread(work)
 
 
@@ -86,19 +88,21 @@ def _load(folder: Path, name: str) -> Report:
 
 @router.get("/evaluations")
 async def evaluations(runs: Runs) -> list[shapes.EvaluationLine]:
-    """The runs in the folder `evals` of the workspace, the latest first. For the admin."""
+    """List the runs in the workspace folder `evals`, latest first. Admin only."""
     return await _read(partial(_lines, runs))
 
 
 @router.get("/evaluations/{name}")
 async def evaluation(runs: Runs, name: ReportName) -> shapes.EvaluationView:
-    """What passed, by case and variant, and what got better and worse than in the recording."""
+    """Return the passes of each case and variant, and what improved or worsened compared with the
+    recording.
+    """
     return await _read(lambda: shapes.EvaluationView.of(_load(runs, name)))
 
 
 @router.get("/evaluations/{name}/cases/{case:path}")
 async def evaluated_case(runs: Runs, name: ReportName, case: str) -> shapes.EvaluatedCase:
-    """One case in full: the recorded answer, and every other one."""
+    """Return one case in full: the recorded answer and all others."""
 
     def read() -> shapes.EvaluatedCase:
         report = _load(runs, name)

@@ -1,4 +1,4 @@
-"""Routes to upload and download files, to hear audio as it is made, and to undo what turns did to files."""
+"""Define routes to upload and download files, to hear audio while it is made, and to undo file changes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _HEADERS = {
     "cache-control": "private, max-age=31536000, immutable",
     "accept-ranges": "bytes",
 }
-# No viewer of PDF runs in a sandbox.
+# Browsers' PDF viewers do not run in a sandbox.
 _PDF = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'"}
 _WORD = "[A-Za-z0-9.+_-]{1,100}"
 MediaType = Annotated[str, Query(pattern=f"^{_WORD}/{_WORD}$", examples=["image/png"])]
@@ -46,10 +46,10 @@ Name = Annotated[str | None, Query(max_length=255, examples=["picture.png"])]
 async def upload(
     context: TheContext, request: Request, type: MediaType = "application/octet-stream", name: Name = None
 ) -> File:
-    """The bytes are the body. What comes back is a part to send with a message."""
+    """Upload a file, with its bytes as the body. Returns a part to send with a message."""
     blob, size = await context.runtime.store.put_blob_pieces(request.stream())
     if not size:
-        # of several files, somebody wants to know which
+        # If a message has several files, the error names the empty one.
         raise BadRequest(sentence("file.named_empty", name=name) if name else sentence("file.empty"))
     await context.runtime.store.add_upload(blob, context.person, time.time())
     return File(type, blob=blob, name=name, size=size)
@@ -77,7 +77,9 @@ async def download(  # noqa: PLR0917 - FastAPI calls it by name
     download: Annotated[bool, Query()] = False,
     range: Annotated[str | None, Header()] = None,
 ) -> Response:
-    """Images, audio, video and PDF are shown; everything else is saved, never opened as a page of ours."""
+    """Download a file. Browsers show images, audio, video and PDF. They save other types, and never open them
+    as a page of this server.
+    """
     if not re.fullmatch(r"[0-9a-f]{64}", blob):
         raise NotFound("file", blob)
     await context.check_blob(blob)
@@ -89,7 +91,8 @@ async def download(  # noqa: PLR0917 - FastAPI calls it by name
         headers |= _PDF
     kind = type if shown else "application/octet-stream"
     wanted = re.fullmatch(r"bytes=(\d{0,18})-(\d{0,18})", (range or "").strip())
-    if wanted is None or not any(wanted.groups()):  # no range, or one that we may ignore
+    # The request has no range, or an unknown unit, which RFC 9110 allows to ignore.
+    if wanted is None or not any(wanted.groups()):
         headers["content-length"] = str(size)
         return await _streamed(store.blob_pieces(blob), kind, headers)
     piece = _piece(*wanted.groups(), size=size)
@@ -103,8 +106,9 @@ async def download(  # noqa: PLR0917 - FastAPI calls it by name
 async def _streamed(
     pieces: AsyncIterator[bytes], kind: str, headers: dict[str, str], status: int = 200
 ) -> Response:
-    """A file as it is read. What is wrong with it at once is an error like any other; what is found to be
-    wrong later breaks it off."""
+    """Stream a file as it is read. An error at its start becomes an error response, and a later one breaks
+    the download off.
+    """
     first = await anext(pieces, b"")
 
     async def body() -> AsyncIterator[bytes]:
@@ -120,7 +124,7 @@ def _disposition(how: str, name: str | None) -> str:
 
 
 def _piece(start: str, end: str, *, size: int) -> tuple[int, int] | None:
-    """The first and the last byte; None where there are none."""
+    """Return the first and the last byte of a range, or None if it is empty."""
     if not start:
         first, last = max(0, size - int(end)), size - 1
     else:
@@ -132,8 +136,8 @@ def _piece(start: str, end: str, *, size: int) -> tuple[int, int] | None:
 
 
 _AUDIO_HEADERS = {"content-security-policy": "sandbox; default-src 'none'", "cache-control": "no-store"}
-_PCM_RATE = 24_000  # samples a second of bare ones, as OpenAI sends them: 16 bits, one channel
-_ENDLESS = 0xFFFFFFFF  # the length of what is not over
+_PCM_RATE = 24_000  # Samples a second of raw audio from OpenAI: 16 bits, one channel.
+_ENDLESS = 0xFFFFFFFF  # the length of an unfinished file
 
 
 @router.get(
@@ -142,7 +146,9 @@ _ENDLESS = 0xFFFFFFFF  # the length of what is not over
     responses={200: {"content": {"audio/*": {}}, "description": "the sound, until it is over"}},
 )
 async def sound(context: TheContext, id: str) -> Response:
-    """What a turn speaks, from its first piece on: for an `<audio>` element. 404 where it makes no sound."""
+    """Stream the audio of a turn while it is made, for an `<audio>` element. Returns 404 if the turn makes no
+    audio.
+    """
     row = await context.turn(id, Right.READ)
     pieces = spoken(context.runtime, id)
     first = await anext(pieces, None)
@@ -165,7 +171,7 @@ async def sound(context: TheContext, id: str) -> Response:
 
 
 async def spoken(runtime: Runtime, turn: str) -> AsyncGenerator[tuple[str, bytes], None]:
-    """The first sound of a turn in pieces, each with its type: as they come, then the rest of the whole."""
+    """Yield the first audio of a turn in chunks with their type: as they arrive, then the rest."""
     told = 0
     async for event in runtime.turn(turn).events():
         if isinstance(event, FilePartial) and _is_sound(event.file) and event.offset == told:
@@ -179,7 +185,9 @@ async def spoken(runtime: Runtime, turn: str) -> AsyncGenerator[tuple[str, bytes
 
 
 def _whole(event: Event) -> File | None:
-    """The sound that is complete with this event: made now, or in a turn that has long been over."""
+    """Return the audio that this event completes, or None. It is new, or belongs to a turn that ended long
+    ago.
+    """
     files: tuple[File, ...] = ()
     if isinstance(event, FileAdded):
         files = (event.file,)
@@ -206,37 +214,40 @@ _REDO = bodies.Redo()
 
 @router.get("/turns/{id}/diff")
 async def diff_of_turn(context: TheContext, id: str) -> shapes.DiffView:
-    """What its calls did to the files so far, and what of that could not be recorded."""
+    """Return the file changes of a turn's calls so far, and notes on changes that could not be recorded."""
     await context.turn(id, Right.READ)
     return _view(await context.runtime.undo.diff_turn(id))
 
 
 @router.get("/messages/{id}/diff")
 async def diff_of_message(context: TheContext, id: str) -> shapes.DiffView:
-    """What the calls of a reply did to the files: one step of its turn."""
+    """Return the file changes of one reply's calls, which are one step of its turn."""
     await context.message(id, Right.READ)
     return _view(await context.runtime.undo.diff_message(id))
 
 
 @router.get("/calls/{id}/diff")
 async def diff_of_call(context: TheContext, id: str) -> shapes.DiffView:
-    """What a call did to the files, with those that ran at the same time."""
+    """Return the file changes of a call, and of calls that ran at the same time."""
     await context.call(id, Right.READ)
     return _view(await context.runtime.undo.diff_call(id))
 
 
 @router.get("/conversations/{id}/diff")
 async def diff_of_conversation(context: TheContext, id: str) -> shapes.DiffView:
-    """What all its turns did to the files, less what was taken back."""
+    """Return the file changes of all turns of a conversation, without those that were undone."""
     await context.check(id, Right.READ)
     return _view(await context.runtime.undo.diff_conversation(id))
 
 
 @router.post("/turns/{id}/revert")
 async def revert_turn(context: TheContext, id: str, body: bodies.Revert = _REVERT) -> shapes.RevertView:
-    """Go back to before this turn: what it and those after it did to the files is taken back, whole or not at
-    all, and the conversation goes back before its message, which stays as a branch. 409 where one of them
-    still runs, and, with `conflicts`, where somebody changed one of the files since."""
+    """Undo the file changes of this turn and of later ones, all or none, and move the conversation to before
+    its message.
+
+    The message stays as a branch. Returns 409 if one of the turns still runs. Also returns 409, with
+    `conflicts`, if a file has changed since.
+    """
     await context.turn(id, Right.OWN)
     back = context.runtime.undo
     return _done(context, await back.revert_turn(id, **body.model_dump()))
@@ -244,7 +255,7 @@ async def revert_turn(context: TheContext, id: str, body: bodies.Revert = _REVER
 
 @router.post("/messages/{id}/revert")
 async def revert_message(context: TheContext, id: str, body: bodies.Revert = _REVERT) -> shapes.RevertView:
-    """The same to before a message: a person's, or a reply."""
+    """Revert to before a message, which is a user's or a reply."""
     await context.message(id, Right.OWN)
     back = context.runtime.undo
     return _done(context, await back.revert_message(id, **body.model_dump()))
@@ -252,7 +263,7 @@ async def revert_message(context: TheContext, id: str, body: bodies.Revert = _RE
 
 @router.post("/calls/{id}/revert")
 async def revert_call(context: TheContext, id: str, body: bodies.Revert = _REVERT) -> shapes.RevertView:
-    """The same to before a call; the conversation goes back before the reply that holds it."""
+    """Revert to before a call. The conversation moves to before the reply that contains it."""
     await context.call(id, Right.OWN)
     back = context.runtime.undo
     return _done(context, await back.revert_call(id, **body.model_dump()))
@@ -260,7 +271,7 @@ async def revert_call(context: TheContext, id: str, body: bodies.Revert = _REVER
 
 @router.post("/conversations/{id}/redo")
 async def redo(context: TheContext, id: str, body: bodies.Redo = _REDO) -> shapes.RevertView:
-    """Take the last revert of a conversation back."""
+    """Redo what the last revert of a conversation undid."""
     await context.check(id, Right.OWN)
     return _done(context, await context.runtime.undo.redo(id, force=body.force))
 

@@ -1,4 +1,4 @@
-"""Route to list the models: those of providers, those that run on this machine, and what is missing."""
+"""Define the route to list models: those of providers, those on this machine, and what each one lacks."""
 
 from __future__ import annotations
 
@@ -27,20 +27,21 @@ from dragoman.server.context import TheContext, api_router
 from dragoman.wire.options import option_schemas
 
 router = api_router("models")
-_FRESH = 15.0  # seconds for which we believe what we found on this machine
+_FRESH = 15.0  # seconds that the list of local servers stays cached
 
 
 @router.get("/models")
 async def models(context: TheContext, ready: Annotated[bool, Query()] = False) -> shapes.ModelList:
-    """All models and what each of them lacks, those that can answer first. With `ready`, only these, without
-    the schemas of their options."""
+    """List all models and what each one lacks, usable ones first. With `ready`, list only usable ones,
+    without the schemas of their options.
+    """
     find = context.runtime.services.model
     if not isinstance(find, Models):
         only = find(None)
         view = shapes.ModelView(only.name, "", only.name, only.context, type=type_of(only))
         return shapes.ModelList(only.name, [view], options=option_schemas())
     nearby = await _nearby()
-    known = await asyncio.to_thread(lambda: list(_all(find, nearby)))  # keyrings and price lists are slow
+    known = await asyncio.to_thread(lambda: list(_all(find, nearby)))  # Keyrings and price lists are slow.
     views = {view.name: view for view in known}
     current = await context.current_model()
     default = current.name if current is not None else find.default
@@ -59,7 +60,7 @@ async def models(context: TheContext, ready: Annotated[bool, Query()] = False) -
 
 @router.get("/models/{provider}")
 async def models_of(context: TheContext, provider: str) -> shapes.ModelList:
-    """The provider's own list, asked for now."""
+    """List a provider's models, requested from the provider now."""
     find = context.runtime.services.model
     if not isinstance(find, Models) or provider not in find.catalog.providers:
         raise NotFound("provider", provider)
@@ -88,7 +89,7 @@ def _provider_view(find: Models, provider: Provider) -> shapes.ProviderView:
 
 
 def _all(find: Models, nearby: Sequence[LocalServer]) -> Iterator[shapes.ModelView]:
-    """Every model that is known by its whole name."""
+    """Yield every model that is known by its full name."""
     providers = find.catalog.providers
     for server in nearby:
         for model in server.models:
@@ -99,7 +100,7 @@ def _all(find: Models, nearby: Sequence[LocalServer]) -> Iterator[shapes.ModelVi
         yield _view(find, providers[PROVIDER], one.name, unserved)
     for provider in providers.values():
         missing = _missing(find, provider)
-        # on this machine, what does not run cannot answer; but what the settings name is believed
+        # A local model that is not running cannot answer. A model that the settings name is assumed to run.
         for model in provider.own if provider.local else provider.models:
             if not {"*", "?"} & set(model):
                 yield _view(find, provider, model, missing)
@@ -114,7 +115,7 @@ def _view(
         provider.title or provider.name,
         model,
         traits.context or context,
-        list(traits.modalities) if traits.listed else [],  # else nobody knows
+        list(traits.modalities) if traits.listed else [],  # Otherwise, the modalities are unknown.
         traits.tools,
         note=traits.note or None,
         ready=missing is None,
@@ -126,7 +127,7 @@ def _view(
 
 
 def _missing(find: Models, provider: Provider) -> str | None:
-    """What keeps a provider's models from answering, in words."""
+    """Return a sentence that says why a provider's models cannot answer, or None."""
     try:
         reach(provider, find.keys)
     except ConfigError as error:
@@ -138,7 +139,7 @@ _found: tuple[float, list[LocalServer]] = (-_FRESH, [])
 
 
 async def _nearby() -> list[LocalServer]:
-    """The servers of this machine, asked now and then."""
+    """Return the local model servers, from a short-lived cache."""
     global _found  # noqa: PLW0603 - one machine, one memory of it
     if time.monotonic() - _found[0] > _FRESH:
         _found = (time.monotonic(), await discover())

@@ -1,4 +1,4 @@
-"""Routes to monitor a server: whether it is alive and can serve, without a sign-in, and its metrics."""
+"""Define routes to monitor a server without a sign-in: liveness, readiness and metrics."""
 
 from __future__ import annotations
 
@@ -19,22 +19,24 @@ from dragoman.telemetry.registry import CONTENT_TYPE, Registry, prometheus_text
 from dragoman.wire.http_client.network import is_loopback
 
 PATHS = ("/healthz", "/readyz")
-_METHODS = ["GET", "HEAD"]  # many who watch over servers want no body
+_METHODS = ["GET", "HEAD"]  # Many monitoring systems request no body.
 router = APIRouter(tags=["health"], include_in_schema=False)
 _log = logging.getLogger("dragoman.server")
-_FRESH = 1.0  # seconds for which an answer of the store is good: strangers may ask as often as they like
-_LONGEST = 5.0  # seconds that it may take
+# Seconds that the store's answer stays cached, because unauthenticated clients can send any number of
+# requests.
+_FRESH = 1.0
+_LONGEST = 5.0  # maximum seconds for the store's answer
 
 
 @router.api_route("/healthz", methods=_METHODS)
 async def alive() -> Response:
-    """The process runs, and its event loop turns."""
+    """Answer that the process and its event loop are running."""
     return JSONResponse({"status": "alive"})
 
 
 @router.api_route("/readyz", methods=_METHODS)
 async def ready(request: Request) -> Response:
-    """The store can be read. 503 where it cannot; the reason is in the log."""
+    """Answer whether the store can be read, with 503 if it cannot. The log has the reason."""
     state = request.app.state
     looked: asyncio.Future[Response] | None = getattr(state, "readiness", None)
     now = asyncio.get_running_loop().time()
@@ -58,13 +60,13 @@ async def _look(request: Request) -> Response:
 
 
 Reach: TypeAlias = Literal["owner", "loopback", "off"]
-"""Readers: the admin with a key, programs of this machine, or no client."""
+"""Which clients can read the metrics: the admin with a key, programs on this machine, or none."""
 
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
 
 
 def install(app: FastAPI, runtime: Runtime, reach: Reach) -> None:
-    """Count from now on, unless nobody may read it."""
+    """Start to count and add the route, unless metrics are off."""
     if reach == "off":
         return
     registry = Registry()
@@ -88,11 +90,13 @@ def install(app: FastAPI, runtime: Runtime, reach: Reach) -> None:
             await telemetry.tell()
             await telemetry.look()
         except StoreUnavailable:
-            pass  # the numbers of a server in need are the last that should be missing
+            pass  # Metrics matter most when the store is unavailable.
         return Response(prometheus_text(registry, telemetry.gauges), media_type=CONTENT_TYPE)
 
 
 def _is_from_here(request: Request) -> bool:
-    """A program of this machine, and nobody from elsewhere whom a proxy of this machine lets through."""
+    """Return whether the request is from a program on this machine. Requests through a local proxy do not
+    count.
+    """
     forwarded = any(name in request.headers for name in _FORWARDED)
     return not forwarded and request.client is not None and is_loopback(request.client.host)

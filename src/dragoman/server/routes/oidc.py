@@ -1,5 +1,8 @@
-"""Routes of the sign-in at an OpenID Connect provider. A browser comes from another site and goes there, so
-that they are beside the API, which nobody else's page may use."""
+"""Define routes for the sign-in at an OpenID Connect provider.
+
+Browsers come from another site and go there. So the routes are outside the API, which pages of other sites
+cannot use.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,9 @@ from dragoman.server.auth import Auth
 from dragoman.server.oidc import ANY, Account, OidcProvider, SignInRefused
 
 BELOW = "/oidc"
-LOGOUT = f"{BELOW}/logout"  # where the provider sends its notices
+LOGOUT = f"{BELOW}/logout"  # the provider sends its logout notices here
 
-_OURS = re.compile(r"/(c/\w{1,100})?")  # the pages of the web UI, to which a sign-in may lead
+_OURS = re.compile(r"/(c/\w{1,100})?")  # paths of the web UI that a sign-in can lead to
 _PRIVATE = {"cache-control": "no-store"}
 _AGAIN = "The sign-in did not work. Go back to the start page and try again. The server's log has the reason."
 _STALE = "This sign-in is over, or began in another browser. Go back to the start page and try again."
@@ -32,7 +35,7 @@ router = APIRouter(include_in_schema=False)
 
 @router.get(f"{BELOW}/login")
 async def begin(request: Request, to: str = "/") -> Response:
-    """To the provider, and back to a page of ours."""
+    """Redirect to the provider, from which the browser returns to a page of the web UI."""
     auth, provider = _both(request)
     if provider is None:
         return _refused(404, "Users do not sign in at a provider here.")
@@ -50,7 +53,7 @@ async def begin(request: Request, to: str = "/") -> Response:
 
 @router.get(f"{BELOW}/callback")
 async def callback(request: Request) -> Response:
-    """Where a browser comes back from the provider."""
+    """Complete a sign-in of a browser that returns from the provider."""
     auth, provider = _both(request)
     returned = dict(request.query_params)
     if provider is None or len(returned) != len(request.query_params.multi_items()):
@@ -59,7 +62,7 @@ async def callback(request: Request) -> Response:
     begun = await auth.take(response, returned.get("state", ""), request)
     if begun is None:
         return _refused(400, _STALE)
-    attempt = await auth.attempt(request)  # codes that are no good are not sent to the provider for ever
+    attempt = await auth.attempt(request)  # Limits how often unusable codes are sent to the provider.
     try:
         account = await provider.finish(begun, returned)
     except (SignInRefused, ProviderError) as error:
@@ -87,7 +90,7 @@ async def callback(request: Request) -> Response:
 
 @router.post(LOGOUT)
 async def logout(request: Request) -> Response:
-    """The provider says that a session, or all of an account, is over (its back-channel logout)."""
+    """Handle a back-channel logout: the provider has ended a session, or all sessions of an account."""
     auth, provider = _both(request)
     tokens = parse_qs((await request.body()).decode("ascii", "replace")).get("logout_token", [])
     if provider is None or len(tokens) != 1:
@@ -115,8 +118,9 @@ _WAY = "provider"
 
 
 def base_address(request: Request) -> str:
-    """By which the browser called us: the middleware has compared the host with our names, and the scheme and
-    the path are ours or a named proxy's."""
+    """Return the address by which the browser reached this server. The middleware has checked the host, and
+    the scheme and path are the server's or a trusted proxy's.
+    """
     scope = request.scope
     return f"{scope['scheme']}://{request.headers['host']}{scope.get('root_path', '')}"
 

@@ -1,4 +1,4 @@
-"""Routes about the person: who they are, their usage and prompts; signing in and out."""
+"""Define routes about the user: identity, usage, prompts, sign-in and sign-out."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PromptName = Annotated[str, Path(pattern=r"^[\w .-]{1,60}$", examples=["review"]
 
 @router.get("/me")
 async def me(context: TheContext) -> shapes.Me:
-    """What a client needs to know first."""
+    """Return what a client needs to know first."""
     services = await context.services()
     return shapes.Me(
         context.person,
@@ -56,10 +56,10 @@ async def usage(
     everybody: bool = False,
     team: Annotated[str | None, Query(max_length=100)] = None,
 ) -> shapes.UsageView:
-    """Tokens and cost of everything that was answered, by model and by day.
+    """Return tokens and cost of all your answers, by model and by day.
 
-    With `by` (day, person, model, agent, tool, with commas), `rows` has it since then by these;
-    `everybody` is for the admin, and so is `team`, for what its members used.
+    With `by` (day, person, model, agent, tool, separated by commas), `rows` has the usage since `since` by
+    these dimensions. Only the admin can use `everybody`, and `team` for the usage of a team's members.
     """
     if (everybody or team is not None) and not context.is_admin:
         raise HTTPException(403, sentence("usage.of_others"))
@@ -84,7 +84,7 @@ async def read_audit(
     before: Annotated[int | None, Query(ge=1, le=2**53, description="entries older than this one")] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> shapes.AuditLog:
-    """The audit log, newest first: sign-ins, users, rules, answers, deletions. For the admin."""
+    """Return the audit log, newest first: sign-ins, users, rules, answers and deletions. Admin only."""
     if not context.is_admin:
         raise HTTPException(403, sentence("audit.not_yours"))
     return shapes.AuditLog(await context.runtime.store.audit(since, before=before, limit=limit))
@@ -92,7 +92,7 @@ async def read_audit(
 
 @router.get("/prompts")
 async def prompts(context: TheContext) -> shapes.PromptList:
-    """Texts that you use again and again: your own, and `shared` ones that the settings have for you."""
+    """List your reusable prompts, and `shared` ones from the settings."""
     own = await context.runtime.store.prompts(context.person)
     mine = [shapes.NamedPrompt(name, text) for name, text in own.items()]
     shared = (await context.services()).prompts.items()
@@ -118,14 +118,14 @@ sign_in = api_router("people")
 
 @sign_in.get("/login")
 async def ways_to_sign_in(request: Request) -> shapes.WaysToSignIn:
-    """What the sign-in page offers, besides a password or a key."""
+    """Return the ways to sign in other than a password or a key."""
     auth: Auth = request.app.state.auth
     return shapes.WaysToSignIn(auth.oidc.settings.name if auth.oidc is not None else None)
 
 
 @sign_in.post("/login", responses={429: {"description": "Too many tries; `Retry-After` says when"}})
 async def login(request: Request, body: bodies.Credentials) -> Response:
-    """A password, or a key, for a cookie."""
+    """Exchange a password or key for a cookie."""
     auth: Auth = request.app.state.auth
     person = await auth.sign_in(body.password, request)
     if person is None:
@@ -140,7 +140,7 @@ async def login(request: Request, body: bodies.Credentials) -> Response:
 
 @sign_in.post("/links", status_code=201)
 async def new_link(request: Request, context: TheContext) -> shapes.Link:
-    """A link that signs another browser in as the person who asks: one browser, within ten minutes."""
+    """Create a link that signs one other browser in as you, within ten minutes."""
     auth: Auth = request.app.state.auth
     token = await auth.add_link(context.person, LIFETIME)
     await context.audit("link.made")
@@ -153,7 +153,7 @@ async def new_link(request: Request, context: TheContext) -> shapes.Link:
     responses={200: {"model": shapes.SignedOut, "description": "Where to sign out of the provider, too"}},
 )
 async def logout(request: Request, context: TheContext) -> Response:
-    """The sign-in is void, at every server of this store. Live streams that were opened with it end."""
+    """End the sign-in on every server of this store, together with its live streams."""
     auth: Auth = request.app.state.auth
     signed_in = await auth.signed_in(request)
     url = None

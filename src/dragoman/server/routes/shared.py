@@ -1,4 +1,4 @@
-"""Routes for anyone who has a read-only link: what it shows, once or live."""
+"""Define the routes that anyone with a read-only link can use: its content, once or live."""
 
 from __future__ import annotations
 
@@ -27,16 +27,18 @@ from dragoman.turn.api.sharing import token_hash
 
 router = api_router("shared")
 _HEADERS = {"cache-control": "no-store", "x-robots-tag": "noindex"}
-_LOOK = 1.0  # seconds between looks whether something has changed, and whether the link is still valid
-_LONGEST = 45.0  # seconds of a live stream: who is not signed in is disconnected after 60, and connects again
-_MOST = 100  # live streams of links at a time: each asks the store once a second
-_KEPT = 100  # views, since anyone may ask for them again and again
+_LOOK = 1.0  # seconds between checks for changes, and whether the link is still valid
+# Seconds of a live stream. Unauthenticated clients are disconnected after 60, so these reconnect before.
+_LONGEST = 45.0
+_MOST = 100  # Maximum number of live streams of links: each queries the store once a second.
+_KEPT = 100  # maximum number of cached views, because any client can request them
 _NOT_THERE = NotFound("link", "…")
 
 
 class SharedViews:
-    """What links show, as JSON that is made once for each change of their conversations: the views that were
-    asked for last. And how many streams of them are open."""
+    """A cache of the JSON that links show, rebuilt when a conversation changes, and the number of open
+    streams.
+    """
 
     def __init__(self) -> None:
         self._made: OrderedDict[str, tuple[object, str]] = OrderedDict()
@@ -61,7 +63,9 @@ class SharedViews:
 
 
 async def _valid(request: Request, token: str) -> tuple[Context, str]:
-    """→ the hash of a token that is valid now. Wrong ones are counted, and slowed, like wrong passwords."""
+    """Return the context and the hash of a valid token. Wrong tokens are rate-limited like wrong
+    passwords.
+    """
     context: Context = request.app.state.context
     try:
         attempt = context.guesses.begin(request.client.host if request.client else "")
@@ -85,7 +89,7 @@ async def _state(context: Context, hash: str) -> SharedState | None:
 
 @router.get("/shared/{token}", response_model=SharedConversation)
 async def read_shared(request: Request, token: str) -> Response:
-    """What a link shows: nobody need sign in. 404 for one that is revoked, has expired, or was never made."""
+    """Return what a link shows, without a sign-in. Returns 404 for an unknown, revoked or expired link."""
     context, hash = await _valid(request, token)
     if (state := await _state(context, hash)) is None:
         raise _NOT_THERE
@@ -96,14 +100,15 @@ async def read_shared(request: Request, token: str) -> Response:
 
 @router.get("/shared/{token}/events", response_class=Response, responses=stream_of(SharedConversation))
 async def follow_shared(request: Request, token: str) -> Response:
-    """The same as `snapshot` events: now, and whenever it is not what it was. The stream ends after 45
-    seconds, to be opened again, or when the link is no longer valid."""
+    """Stream what a link shows as `snapshot` events: now, and after each change. The stream ends after 45
+    seconds, so that clients reconnect, or when the link becomes invalid.
+    """
     context, hash = await _valid(request, token)
     return LinkStream(context, request.app.state.shared_views, hash)
 
 
 class LinkStream(EventStream):
-    """One of the streams that may be open at a time: it counts itself in the step that finds it may be."""
+    """A live stream of a link. Checking the limit and counting the stream are one step."""
 
     def __init__(self, context: Context, views: SharedViews, hash: str) -> None:
         chunks = _follow(context, views, hash)
@@ -134,4 +139,5 @@ async def _follow(context: Context, views: SharedViews, hash: str) -> AsyncGener
                 yield f"event: snapshot\ndata: {text}\n\n".encode("utf-8", "replace")
             await asyncio.sleep(_LOOK)
     except (NotFound, StoreUnavailable):
-        return  # deleted meanwhile, or out of reach: who opens it again learns that
+        # The conversation was deleted or the store is unreachable. The next client that opens it learns that.
+        return

@@ -1,4 +1,4 @@
-"""Routes to share a conversation: its members, invitations, and links that anyone can read with."""
+"""Define routes to share a conversation: members, invitations, and public read-only links."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UserName = Annotated[str, InPath(min_length=1, max_length=200)]
 
 @router.get("/conversations/{id}/members")
 async def members(context: TheContext, id: str) -> shapes.MemberList:
-    """The owner and the users with whom it is shared."""
+    """List the owner and the members of a conversation."""
     await context.check(id, Right.READ)
     owner = await context.runtime.store.owner_of(id)
     found = [
@@ -47,7 +47,9 @@ async def set_member(
 
 @router.delete("/conversations/{id}/members/{user}", status_code=204)
 async def remove_member(context: TheContext, id: str, user: UserName) -> None:
-    """Remove a member, or leave. It is gone immediately: live streams end, the user's turns are cancelled."""
+    """Remove a member, or leave. It takes effect immediately: live streams end, and the user's turns are
+    cancelled.
+    """
     await context.check(id, Right.READ if user == context.person else Right.OWN)
     try:
         await context.runtime.sharing.remove(id, user, by=context.person)
@@ -58,21 +60,21 @@ async def remove_member(context: TheContext, id: str, user: UserName) -> None:
 
 @router.get("/conversations/{id}/presence")
 async def presence(context: TheContext, id: str) -> shapes.PresenceView:
-    """Who has it open now. Changes come as `presence` in its stream."""
+    """List the users who have the conversation open. Changes come as `presence` in its stream."""
     await context.check(id, Right.READ)
     return shapes.PresenceView(id, (await context.publisher.presence.of([id]))[id])
 
 
 @router.post("/conversations/{id}/typing", status_code=204)
 async def typing(context: TheContext, id: str, body: bodies.Typing) -> None:
-    """You type, or no longer. Say it again every few seconds: after six you do not type any more."""
+    """Report that you are typing, or have stopped. Repeat it every few seconds: it lapses after six."""
     await context.check(id, Right.TAKE_PART)
     await context.publisher.presence.typing(id, context.person, on=body.on)
 
 
 @router.post("/conversations/{id}/transfer")
 async def transfer(context: TheContext, id: str, body: bodies.NewOwner) -> shapes.ConversationSummary:
-    """Make a member the owner. You stay, as a member who takes part."""
+    """Make a member the owner. You become a member who takes part."""
     await context.check(id, Right.OWN)
     await context.runtime.sharing.transfer(id, body.user)
     await context.audit("conversation.transferred", id, user=body.user)
@@ -83,14 +85,14 @@ async def transfer(context: TheContext, id: str, body: bodies.NewOwner) -> shape
 
 @router.get("/conversations/{id}/shares")
 async def shares(context: TheContext, id: str) -> shapes.ShareList:
-    """Invitations that nobody has used, and links. Their tokens are stored nowhere."""
+    """List unused invitations and links. Their tokens are not stored."""
     await context.check(id, Right.OWN)
     return shapes.ShareList([shapes.ShareView.of(one) for one in await context.runtime.sharing.shares(id)])
 
 
 @router.post("/conversations/{id}/invitations", status_code=201)
 async def invite(context: TheContext, id: str, body: bodies.NewInvitation) -> shapes.NewShareView:
-    """A token that makes the first user who accepts it a member."""
+    """Create a token that makes the first user who accepts it a member."""
     await context.check(id, Right.OWN)
     made = await context.runtime.sharing.invite(id, body.role, by=context.person, seconds=body.seconds)
     await context.audit("share.made", made.share.id, conversation=id, kind="invitation", role=body.role)
@@ -99,7 +101,7 @@ async def invite(context: TheContext, id: str, body: bodies.NewInvitation) -> sh
 
 @router.post("/conversations/{id}/links", status_code=201)
 async def link(context: TheContext, id: str, body: bodies.NewLink) -> shapes.NewShareView:
-    """A token with which anyone reads the branch that the conversation shows, at `/api/shared/TOKEN`."""
+    """Create a token with which anyone can read the shown branch, at `/api/shared/TOKEN`."""
     await context.check(id, Right.OWN)
     made = await context.runtime.sharing.link(
         id, by=context.person, seconds=body.seconds, upto=body.upto, frozen=body.frozen, omits=body.omits
@@ -110,7 +112,7 @@ async def link(context: TheContext, id: str, body: bodies.NewLink) -> shapes.New
 
 @router.delete("/conversations/{id}/shares/{share}", status_code=204)
 async def revoke_share(context: TheContext, id: str, share: str) -> None:
-    """An invitation or a link is worth nothing from now on."""
+    """Revoke an invitation or a link."""
     await context.check(id, Right.OWN)
     await context.runtime.sharing.revoke(id, share)
     await context.audit("share.revoked", share, conversation=id)
@@ -118,7 +120,7 @@ async def revoke_share(context: TheContext, id: str, share: str) -> None:
 
 @router.post("/invitations/accept")
 async def accept(context: TheContext, body: bodies.Token) -> shapes.ConversationSummary:
-    """Become a member by an invitation, which is used up. 404 for one that is not valid."""
+    """Become a member by an invitation, which is used up. Returns 404 if it is invalid."""
     try:
         attempt = context.guesses.begin("", known=context.person)
     except TooManyTries as error:

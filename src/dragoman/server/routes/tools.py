@@ -1,4 +1,4 @@
-"""Routes to list tools, agents, and the prompts of MCP servers."""
+"""Define routes to list tools, agents, and the prompts of MCP servers."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ async def tools(
     conversation: Annotated[str | None, Query()] = None,
     brief: Annotated[bool, Query()] = False,
 ) -> shapes.GroupList:
-    """All groups with their tools. With a conversation, `on` says what its model, switches and agent leave
-    on. With `brief`, tools have no description, schema and rules."""
+    """List all groups with their tools. With a conversation, `on` reflects its model, switches and agent.
+    With `brief`, tools lack description, schema and rules.
+    """
     services = await context.services()
     info = await context.conversation(conversation, Right.READ) if conversation else None
     settings = services.settings_seen(info.settings) if info is not None else {}
@@ -83,7 +84,9 @@ def _group_view(
     states: Mapping[str, str | None],
     problems: Mapping[str, str | None],
 ) -> shapes.GroupView:
-    """`states` and `problems` are of the sources, by name: a group that comes from one has its name."""
+    """Return a group for clients. `states` and `problems` belong to sources, by name: a group from a source
+    has its name.
+    """
     server = group.tools[0].server if group.tools else (group.name if group.name in states else None)
     on = any(tool.on for tool in tools)
     state, problem = states.get(group.name), problems.get(group.name)
@@ -108,7 +111,7 @@ def _tool_view(tool: Tool, offered_as: str | None, rules: Sequence[Rule], review
 
 
 def agent_view(agent: Agent, services: Services) -> shapes.AgentView:
-    """With those of its tools that the user can see."""
+    """Return an agent with those of its tools that the user can see."""
     tools = [one for one in agent.tools if services.toolbox.knows(one)] if agent.tools is not None else None
     return shapes.AgentView(agent.name, agent.description, agent.model, tools)
 
@@ -118,7 +121,7 @@ def agent_view(agent: Agent, services: Services) -> shapes.AgentView:
 
 @dataclass(slots=True)
 class ServerPromptView:
-    """`required` and `optional` are the names of what it takes."""
+    """A prompt of an MCP server. `required` and `optional` are the names of its arguments."""
 
     server: str
     name: str
@@ -139,12 +142,12 @@ class FilledPrompt:
 
 prompt_routes = api_router("prompts")
 
-_PATIENCE = 10.0  # seconds for a server to say what it has: one that is late is left out
+_PATIENCE = 10.0  # seconds that a server may take to list its prompts before it is left out
 
 
 @prompt_routes.get("/server-prompts")
 async def server_prompts(context: TheContext) -> ServerPromptList:
-    """Of all servers that are there; each is started if need be."""
+    """List the prompts of all MCP servers, which are started if necessary."""
     sources = (await _sources(context)).values()
     found = await asyncio.gather(*(_prompts_of(source) for source in sources))
     return ServerPromptList([prompt for prompts in found for prompt in prompts])
@@ -152,7 +155,7 @@ async def server_prompts(context: TheContext) -> ServerPromptList:
 
 @prompt_routes.post("/server-prompts/{server}/{name:path}")
 async def fill_prompt(context: TheContext, server: str, name: str, body: PromptArguments) -> FilledPrompt:
-    """Its text with these arguments. Nothing is sent: a person reads it first."""
+    """Return a prompt's text with these arguments. Nothing is sent, because a user reads it first."""
     source = (await _sources(context)).get(server)
     if source is None:
         raise NotFound("MCP server", server)
@@ -172,7 +175,7 @@ async def _prompts_of(source: McpSource) -> list[ServerPromptView]:
         async with asyncio.timeout(_PATIENCE):
             found = await source.prompts()
     except (ToolFailed, TimeoutError):
-        return []  # why it is not there is shown with its tools
+        return []  # The reason is shown with the server's tools.
     return [
         ServerPromptView(source.name, one.name, one.description, [*one.required], [*one.optional])
         for one in found

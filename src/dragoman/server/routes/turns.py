@@ -1,4 +1,6 @@
-"""Routes to begin, watch, steer, queue, repeat and cancel turns, and to see and finish their calls."""
+"""Define routes to start, watch, steer, queue, repeat and cancel turns, and to read and finish their
+calls.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,12 @@ from dragoman.turn.steps.family import sender_of
 from dragoman.turn.steps.request_layers import ContextUse
 
 router = api_router("turns")
-_PLACE = re.compile(rf"^([0-9]{{1,18}}|{OVER})$")  # the id of an event of a turn
+_PLACE = re.compile(rf"^([0-9]{{1,18}}|{OVER})$")  # the ID of an event of a turn
 
 
 @router.post("/conversations/{id}/turns", status_code=202)
 async def send(context: TheContext, id: str, body: bodies.NewTurn, key: Key = None) -> shapes.Begun:
-    """Say something. The turn runs whether anybody watches or not. 409 where this branch is busy."""
+    """Send a message. The turn runs even if no client watches it. Returns 409 if this branch is busy."""
     await context.check(id, Right.TAKE_PART)
     await context.check_files(body.content())
     options = body.turn_options()
@@ -47,9 +49,11 @@ async def send(context: TheContext, id: str, body: bodies.NewTurn, key: Key = No
 
 @router.get("/turns/{id}")
 async def turn(context: TheContext, id: str) -> shapes.TurnInfo:
-    """Its state and usage. `queued` means that it waits for the turn before it, for a worker, for a place
-    under a limit, or for what `waits_for` says; `interrupted`, that nobody runs it: it can be continued, or
-    cancelled."""
+    """Return the state and usage of a turn.
+
+    `queued` means that it waits for the previous turn, a worker, a slot under a limit, or what `waits_for`
+    names. `interrupted` means that no process runs it: you can continue or cancel it.
+    """
     if (waiting := await context.queued(id, Right.READ)) is not None:
         (queued,) = await queued_turns(context.runtime, [waiting])
         message, why = waiting.message, queued.waits_for
@@ -63,25 +67,27 @@ async def turn(context: TheContext, id: str) -> shapes.TurnInfo:
 
 @router.get("/turns/{id}/facts")
 async def facts(context: TheContext, id: str) -> list[dict[str, Any]]:
-    """Everything that happened in it, in order: what `dragoman explain` prints. For the owner: it holds the
-    settings of the conversation, with its private texts."""
+    """Return the facts of a turn in order, as `dragoman explain` prints them. Only the owner can read them,
+    because they contain the conversation's settings with private texts.
+    """
     await context.turn(id, Right.OWN)
     return [FACT.to_json(fact) for fact in await _facts(context, id)]  # type: ignore[misc]  # JSON objects
 
 
 @router.get("/turns/{id}/context")
 async def context_of_turn(context: TheContext, id: str) -> ContextUse:
-    """What filled the model's context in its last request, and how much of it: estimated by length, less what
-    plugins did."""
+    """Return what filled the model's context in its last request, and how much of it. Sizes are estimated by
+    length, after the changes of plugins.
+    """
     await context.turn(id, Right.READ)
     return await context.runtime.turn(id).context()
 
 
 @router.get("/turns/{id}/trace")
 async def trace(context: TheContext, id: str) -> shapes.TraceView:
-    """What took how long, what waited for whom, what was tried again, what it cost, and why each call ran.
+    """Return the trace of a turn: durations, waits, retries, cost, and why each call ran.
 
-    No contents: neither messages nor arguments nor results.
+    It has no contents: neither messages nor arguments nor results.
     """
     found = await load_trace(context.runtime.store, await context.turn(id, Right.READ))
     now = context.runtime.services.clock()
@@ -99,10 +105,10 @@ async def events(
     after: Annotated[str, Query(pattern=_PLACE.pattern)] = "0",
     last_event_id: LastEventId = None,
 ) -> Response:
-    """One turn's events, each with its number; those after `Last-Event-ID` where that is given.
+    """Stream the events of one turn with their numbers, or those after `Last-Event-ID`.
 
-    Those of a queued one come when it begins; none where it is called off. Of a turn that has long been
-    over, what it said; and nothing (204) to who has heard it to its end.
+    A queued turn's events follow when it begins, and none if it is cancelled. For a turn that ended long ago,
+    its messages are sent. A client that has received the end gets 204.
     """
     if (waiting := await context.queued(id, Right.READ)) is not None:
         return _stream(context, id, 0, waiting.conversation)
@@ -112,7 +118,7 @@ async def events(
     if not row.live and (said == OVER or (seen and await context.runtime.bus.is_heard(id, seen))):
         return Response(status_code=204)
     if row.live:
-        await context.adopt(row)  # 409 where it cannot go on here
+        await context.adopt(row)  # Answers 409 if the turn cannot resume here.
     return _stream(context, id, seen, row.conversation)
 
 
@@ -127,12 +133,12 @@ async def cancel(
     id: str,
     body: bodies.Cancel = bodies.Cancel(),  # noqa: B008 - nobody changes it
 ) -> shapes.Cancelled:
-    """Stop it, in whatever state it is. What it has said stays. One that is queued is called off."""
+    """Cancel a turn in any state. Its messages stay. A queued turn is removed from the queue."""
     waiting = await context.queued(id, Right.TAKE_PART)
     conversation = (waiting or await context.turn(id, Right.TAKE_PART)).conversation
     cancelled = await context.runtime.commands.cancel(
         id, body.reason, by=context.person
-    )  # also if it has begun since
+    )  # also cancels a queued turn that has begun since
     if waiting is not None:
         context.publisher.queue_changed(conversation)
     context.publisher.changed(conversation)
@@ -141,7 +147,7 @@ async def cancel(
 
 @router.post("/turns/{id}/continue")
 async def continue_turn(context: TheContext, id: str) -> shapes.TurnInfo:
-    """Go on with a turn that nobody runs. 409 where it is over, or where what it needs is not here."""
+    """Resume an interrupted turn. Returns 409 if it has ended, or if this server lacks what it needs."""
     row = await context.turn(id, Right.TAKE_PART)
     if not row.live:
         raise TurnEnded(id, row.state)
@@ -152,8 +158,9 @@ async def continue_turn(context: TheContext, id: str) -> shapes.TurnInfo:
 
 @router.post("/turns/{id}/steer", status_code=202)
 async def steer(context: TheContext, id: str, body: bodies.MessageBody) -> shapes.Done:
-    """Say something to a running turn: its next request contains it. Only its sender can: what is said in it
-    is said with the sender's rules."""
+    """Add a message to a running turn, for its next request. Only the turn's sender can do that, because the
+    turn runs under the sender's rules.
+    """
     row = await context.turn(id, Right.TAKE_PART)
     await context.check_files(body.content())
     await context.runtime.commands.steer(id, body.content(), by=context.person)
@@ -162,7 +169,7 @@ async def steer(context: TheContext, id: str, body: bodies.MessageBody) -> shape
 
 
 async def _info(context: Context, row: TurnRow) -> shapes.TurnInfo:
-    """Also of a turn whose facts cannot be read: its rounds, calls and usage are unknown then."""
+    """Return the state of a turn. If its facts are unreadable, its rounds, calls and usage are unknown."""
     state = await state_of(context.runtime, row)
     info = shapes.TurnInfo(row.id, row.conversation, row.message, state, row.live, row.created, Usage())
     info.by = await sender_of(context.runtime.store, row)
@@ -185,8 +192,8 @@ async def _info(context: Context, row: TurnRow) -> shapes.TurnInfo:
 async def _facts(context: Context, turn: str) -> list[Fact]:
     try:
         return await context.runtime.turn(turn).facts()
-    except ValueError as error:  # of a newer version, or damaged: in either case not ours to read
-        raise Unreadable("turn", turn, "this version does not know one of its facts") from error
+    except ValueError as error:  # The facts are damaged, or a newer version wrote them.
+        raise Unreadable("turn", turn, "one of its facts is not known here") from error
 
 
 # ── new versions of messages and answers ──────────────────────────────────────────────────────────
@@ -194,7 +201,7 @@ async def _facts(context: Context, turn: str) -> list[Fact]:
 
 @router.post("/messages/{id}/edit", status_code=202)
 async def edit(context: TheContext, id: str, body: bodies.Edit, key: Key = None) -> shapes.Begun:
-    """A new version of what a person said, and its answer. The old one stays."""
+    """Create a new version of a user's message, and answer it. The old version stays."""
     old = await context.message(id, Right.OWN if body.revert_files else Right.TAKE_PART)
     await context.check_files(body.content())
     if (before := await context.begun_with(key)) is not None:
@@ -215,7 +222,7 @@ async def rerun_answer(
     body: bodies.Rerun = bodies.Rerun(),  # noqa: B008 - nobody changes it
     key: Key = None,
 ) -> shapes.Begun:
-    """A new version of an answer."""
+    """Regenerate an answer as a new version."""
     old = await context.message(id, Right.OWN if body.revert_files else Right.TAKE_PART)
     if (before := await context.begun_with(key)) is not None:
         return before
@@ -238,7 +245,7 @@ async def call(context: TheContext, id: str) -> ToolCall:
 
 @router.get("/calls/{id}/output", response_class=PlainTextResponse)
 async def output(context: TheContext, id: str) -> str:
-    """The whole of what a call gave, where the model was shown only its head and tail."""
+    """Return the whole output of a call, of which the model received only the head and tail."""
     found = await context.call(id, Right.READ)
     if found.result is None or found.state is CallState.WITHHELD:
         raise NotFound("output of call", id)
@@ -253,7 +260,7 @@ async def rerun_call(
     id: str,
     body: bodies.RerunCall = bodies.RerunCall(),  # noqa: B008 - nobody changes it
 ) -> shapes.Begun:
-    """A new version of the answer that holds this call, which goes on from there."""
+    """Create a new version of the answer that contains this call, and continue from the call."""
     await context.call(id, Right.OWN if body.revert_files else Right.TAKE_PART)
     change = CallChange(id, body.arguments, body.result)
     back = context.runtime.undo
@@ -267,7 +274,7 @@ async def rerun_call(
 
 @router.post("/calls/{id}/result", status_code=202)
 async def deliver(context: TheContext, id: str, body: bodies.Result) -> shapes.Done:
-    """The result of a call that the client of its sender ran. The first one counts."""
+    """Deliver the result of a call that the sender's client ran. Only the first result counts."""
     await context.call(id, Right.TAKE_PART)
     if not body.model_fields_set & {"text", "value"}:
         raise BadRequest(sentence("result.neither"))
@@ -283,14 +290,14 @@ async def deliver(context: TheContext, id: str, body: bodies.Result) -> shapes.D
 
 @router.get("/conversations/{id}/queue")
 async def queue(context: TheContext, id: str) -> shapes.QueueView:
-    """What waits for the turn before it, the first first; and what will steer a turn that runs."""
+    """List the queued messages in order, and those that will steer a running turn."""
     await context.check(id, Right.READ)
     return await _queue(context, id)
 
 
 @router.put("/conversations/{id}/queue")
 async def reorder(context: TheContext, id: str, body: bodies.QueueOrder) -> shapes.QueueView:
-    """The turns that are named come first, in this order. What has begun meanwhile is passed over."""
+    """Move these queued turns to the front, in this order. Turns that have begun since are ignored."""
     await context.check(id, Right.TAKE_PART)
     await context.runtime.store.reorder_queue(id, body.turns)
     context.publisher.queue_changed(id)
@@ -299,7 +306,7 @@ async def reorder(context: TheContext, id: str, body: bodies.QueueOrder) -> shap
 
 @router.patch("/turns/{id}")
 async def change_queued(context: TheContext, id: str, body: bodies.MessageBody) -> shapes.QueuedTurn:
-    """Another message for a turn that is queued, by who sent it. 409 where it has begun."""
+    """Change the message of your queued turn. Returns 409 if the turn has begun."""
     waiting = await context.queued(id, Right.TAKE_PART)
     if waiting is None:
         await context.turn(id, Right.TAKE_PART)
@@ -315,11 +322,11 @@ async def change_queued(context: TheContext, id: str, body: bodies.MessageBody) 
 
 @router.delete("/turns/{id}/steering/{message}", status_code=204)
 async def withdraw(context: TheContext, id: str, message: int) -> None:
-    """Call off what was to steer a turn, by its `id` in the queue. 404 where it has been taken already."""
+    """Withdraw a steering message by its `id` in the queue. Returns 404 if the turn has already taken it."""
     row = await context.turn(id, Right.TAKE_PART)
     live = context.runtime.bus.here(id)
     if live is None and row.live and not await context.runtime.store.is_abandoned(id):
-        raise TurnBusy(id)  # another process runs it, and has read the message
+        raise TurnBusy(id)  # Another process runs the turn and has read the message.
     with nullcontext() if live is None else live.signals.without_steering(message):
         if not await context.runtime.store.withdraw_steering(id, message):
             raise NotFound("steering message", str(message))

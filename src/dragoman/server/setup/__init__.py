@@ -1,1 +1,1 @@
-"""Set-up by whoever runs the server: providers and keys, MCP servers, what is written to their settings."""
+"""Let the admin set up providers, keys and MCP servers in the web UI, and write the settings file."""

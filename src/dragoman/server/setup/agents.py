@@ -1,4 +1,4 @@
-"""Routes for agents, which are written into the admin's own settings, and for the trust in folders."""
+"""Define routes for agents, which are written to the admin's settings, and for folder trust."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 
 @router.get("/agents")
 async def agents(context: TheContext, own: TheOwnSettings) -> AgentSetupList:
-    """Each agent, whole, and the file it comes from."""
+    """List all agents with all fields and their file."""
     found = [_view(own, agent) for agent in context.runtime.services.agents.values()]
     return AgentSetupList(own.short(own.file), own.is_shared, found)
 
 
 @router.put("/agents/{name}")
 async def set_agent(context: TheContext, own: TheOwnSettings, name: str, body: AgentBody) -> AgentSetup:
-    """Written to the settings; it holds from the next turn on."""
+    """Write an agent to the settings. It applies from the next turn on."""
     runtime = context.runtime
     if not _NAME.fullmatch(name):
         raise ConfigError(sentence("agent.name"))
@@ -57,7 +57,7 @@ async def set_agent(context: TheContext, own: TheOwnSettings, name: str, body: A
             _check_own(own, name)
         elif name in own.tables("agents"):
             raise ConfigError(sentence("agent.written_since", name=name, file=own.short(own.file)))
-        # What the form does not show, such as its limits, stays.
+        # Settings that the form does not show, such as limits, are kept.
         table = _table(body, own.tables("agents").get(name, {}))
         agent = _agent(own, name, table)
         for meant in agent.tools or ():
@@ -70,7 +70,7 @@ async def set_agent(context: TheContext, own: TheOwnSettings, name: str, body: A
 
 @router.delete("/agents/{name}", status_code=204)
 async def drop_agent(context: TheContext, own: TheOwnSettings, name: str) -> None:
-    """One that stands in the file that the page writes, and works in no turn."""
+    """Remove an agent from the file that the web UI writes. It must not be used by a running turn."""
     runtime = context.runtime
     async with own.changing_agents:
         if name not in runtime.services.agents:
@@ -90,7 +90,9 @@ def _check_own(own: OwnSettings, name: str) -> None:
 
 
 async def _use(runtime: Runtime, agents: Sequence[Agent], write: Callable[[], None]) -> None:
-    """First here, which tells whether they can be: with what cannot, no server would start again."""
+    """Apply the agents, then write them. Applying comes first and can fail: with invalid agents in its
+    settings, no server would start.
+    """
     before = [*runtime.services.agents.values()]
     runtime.use_agents(agents)
     try:
@@ -103,7 +105,7 @@ async def _use(runtime: Runtime, agents: Sequence[Agent], write: Callable[[], No
 def _table(body: AgentBody, before: dict[str, Any]) -> dict[str, Any]:
     written = {key: value for key, value in body.model_dump().items() if value}
     if body.tools is not None:
-        written["tools"] = body.tools  # none at all is something else than all of them
+        written["tools"] = body.tools  # No tools differs from all tools.
     shown = AgentBody.model_fields.keys() - ({"teams"} if body.teams is None else ())
     return {**written, **{key: value for key, value in before.items() if key not in shown}}
 
@@ -132,13 +134,15 @@ def _view(own: OwnSettings, agent: Agent) -> AgentSetup:
 
 @router.get("/trust")
 async def trust(own: TheOwnSettings) -> FolderTrustList:
-    """The folders that bring settings, tools or programs: trusted or not, and what changed since."""
+    """List the folders that have settings, tools or programs, with their trust and later changes."""
     return FolderTrustList(await asyncio.to_thread(_folders, own))
 
 
 @router.put("/trust")
 async def decide_trust(own: TheOwnSettings, body: TrustDecision) -> FolderTrustList:
-    """Trusts a folder exactly as it was shown, or no longer. It counts from the next start of the server."""
+    """Trust a folder exactly as it was shown, or revoke its trust. It applies after the next start of the
+    server.
+    """
 
     def decide() -> list[FolderTrust]:
         folder = Path(body.folder)
@@ -154,7 +158,9 @@ async def decide_trust(own: TheOwnSettings, body: TrustDecision) -> FolderTrustL
 
 
 def _known(own: OwnSettings) -> set[Path]:
-    """Not the folder of a settings file that was named at the start: naming it is the answer."""
+    """Return the known folders. The folder of a settings file that was named at the start is left out,
+    because naming it expresses trust.
+    """
     sources = own.settings.sources
     named = {sources.named.parent.resolve()} if sources.named is not None else set()
     return {*(sources.folders - named), *(one.contents.folder for one in sources.left_out)}
@@ -163,7 +169,8 @@ def _known(own: OwnSettings) -> set[Path]:
 def _inspect(folder: Path) -> FolderContents:
     try:
         return inspect_folder(folder)
-    except ConfigError:  # its settings are broken: they are shown, and what they refer to is not known
+    # The settings of the folder are broken. They are shown, but the files that they refer to are unknown.
+    except ConfigError:
         return inspect_project(folder)
 
 
@@ -172,7 +179,7 @@ def _seal(contents: FolderContents) -> str:
 
 
 def _folders(own: OwnSettings) -> list[FolderTrust]:
-    """As the folders are now, which may be other than when the server started."""
+    """Return the folders as they are now, which can differ from when the server started."""
     left_out = {one.contents.folder for one in own.settings.sources.left_out}
     return [_folder_view(_inspect(folder), used=folder not in left_out) for folder in sorted(_known(own))]
 

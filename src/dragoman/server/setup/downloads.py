@@ -1,4 +1,4 @@
-"""Models downloaded to the server's machine, as the admin does it in the web UI."""
+"""Define routes to download models to the server's machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ router = api_router("setup", "/setup")
 
 @router.get("/downloads")
 async def list_downloads(context: TheContext, own: TheOwnSettings) -> DownloadSetup:
-    """Models that suit this machine, those that are here, and how far the others are."""
+    """List models that suit this machine, downloaded ones, and the progress of others."""
     machine, (checked, listed) = await this_machine(), offers()
     best = recommended(listed, machine)
     running = own.downloads
@@ -51,7 +51,7 @@ async def list_downloads(context: TheContext, own: TheOwnSettings) -> DownloadSe
 
 @router.post("/downloads", status_code=202)
 async def begin_download(context: TheContext, own: TheOwnSettings, body: NewDownload) -> Download:
-    """Begin to download a model. One that is under way goes on."""
+    """Start to download a model, or continue a running download."""
     models = context.runtime.services.model
     if not isinstance(models, Models):
         raise ConfigError(sentence("setup.one_model"))
@@ -90,7 +90,7 @@ async def begin_download(context: TheContext, own: TheOwnSettings, body: NewDown
 
 @router.delete("/downloads/{name}", status_code=204)
 async def remove(context: TheContext, own: TheOwnSettings, name: str) -> None:
-    """Stop a download, or delete what was downloaded. What arrived of a stopped one is kept to resume."""
+    """Stop a download, or delete a downloaded model. A partial download is kept, so that it can resume."""
     task = own.download_tasks.pop(name, None)
     shown = own.downloads.pop(name, None)
     if task is not None and not task.done():
@@ -107,11 +107,11 @@ async def remove(context: TheContext, own: TheOwnSettings, name: str) -> None:
     if isinstance(models, Models):
         models.forget(PROVIDER)
         if models.default == f"{PROVIDER}/{name}":
-            models.default = None  # another one is chosen when it is next asked for
+            models.default = None  # The next request chooses another model.
 
 
 def _use(models: Models, own: OwnSettings, name: str) -> None:
-    """New conversations begin with it, unless the settings name a model or a better one answers."""
+    """Use the model for new conversations, unless the settings name one or a better one answers."""
     models.forget(PROVIDER)
     if models.default in (None, f"{PROVIDER}/{IN_THE_BOX}") and not own.settings.values.get("model"):
         models.default = name

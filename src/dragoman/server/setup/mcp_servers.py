@@ -1,4 +1,6 @@
-"""MCP servers, as the admin sets them up: nothing is started that they have not just seen."""
+"""Define routes to set up MCP servers. A server is started only after the admin has seen its exact
+command.
+"""
 
 from __future__ import annotations
 
@@ -35,13 +37,13 @@ from dragoman.tools.permissions import concerns
 
 router = api_router("setup", "/setup")
 
-OFF, PENDING = "off", "pending"  # states of a server that no source stands for
-_OAUTH = "auth", "oauth"  # the setting of a server that one signs in to
+OFF, PENDING = "off", "pending"  # states of a server without a source
+_OAUTH = "auth", "oauth"  # the setting of a server that requires a sign-in
 
 
 @router.get("/servers")
 async def servers(context: TheContext, own: TheOwnSettings) -> ServerSetupList:
-    """Each MCP server with its state, why it is not there, the end of its log, and its tools."""
+    """List the MCP servers with their state, problem, end of their log, and tools."""
     sources = _sources(context.runtime)
     known = await asyncio.to_thread(own.servers)
     found = {**known, **{name: source.server for name, source in sources.items()}}
@@ -52,7 +54,7 @@ async def servers(context: TheContext, own: TheOwnSettings) -> ServerSetupList:
 
 @router.post("/servers/plan")
 async def plan_server(context: TheContext, own: TheOwnSettings, body: NewServer) -> ServerPlan:
-    """Exactly what adding this server would run and write. Nothing is done yet."""
+    """Return exactly what adding this server would run and write. Nothing is done yet."""
     server, secrets = _planned(context.runtime, own, body)
     argv = [server.command, *server.args] if server.command is not None else []
     return ServerPlan(
@@ -73,7 +75,7 @@ async def plan_server(context: TheContext, own: TheOwnSettings, body: NewServer)
 
 @router.post("/servers", status_code=201)
 async def new_server(context: TheContext, own: TheOwnSettings, body: ConfirmedServer) -> ServerSetup:
-    """What was planned and confirmed: it is written to the settings and started at once."""
+    """Write a planned and confirmed server to the settings and start it immediately."""
     runtime = context.runtime
     if not own.confirmations.use(body.confirm, _value(body)):
         raise BadRequest(sentence("server.unconfirmed"))
@@ -92,7 +94,7 @@ async def new_server(context: TheContext, own: TheOwnSettings, body: ConfirmedSe
 
 @router.post("/servers/{name}/restart")
 async def restart_server(context: TheContext, own: TheOwnSettings, name: str) -> ServerSetup:
-    """Ends it if it runs, and starts it at once."""
+    """Restart a server immediately."""
     source = _source(context.runtime, name)
     await source.restart()
     return _view(own, name, source.server, source, name in await asyncio.to_thread(own.tables, "mcp"))
@@ -100,9 +102,9 @@ async def restart_server(context: TheContext, own: TheOwnSettings, name: str) ->
 
 @router.post("/servers/{name}/login")
 async def sign_in(request: Request, context: TheContext, own: TheOwnSettings, name: str) -> ServerLogin:
-    """Begins a sign-in at a server that wants one: where that is done, and until when it is waited for.
+    """Start a sign-in at a server that requires one. Returns its address, and how long it waits.
 
-    The browser comes back to `/callback` of the address by which this server was asked.
+    The browser returns to `/callback` of the address by which the admin reached this server.
     """
     source = _source(context.runtime, name)
     is_said = source.server.auth is not None
@@ -122,21 +124,21 @@ async def sign_in(request: Request, context: TheContext, own: TheOwnSettings, na
 
 @router.delete("/servers/{name}/login", status_code=204)
 async def call_sign_in_off(own: TheOwnSettings, name: str) -> None:
-    """Nobody waits for it any more; what the browser may still come back with is not taken."""
+    """Cancel a sign-in. A browser that returns later is rejected."""
     await own.logins.call_off(name)
 
 
 @router.post("/logins")
 async def finish_sign_in(own: TheOwnSettings, body: Returned) -> ServerLogin:
-    """What the browser came back with, brought by the page: the sign-in goes on to its end."""
+    """Complete a sign-in with the parameters that the browser returned with. The web UI passes them on."""
     return await own.logins.finish(body)
 
 
 @router.delete("/servers/{name}", status_code=204)
 async def drop_server(context: TheContext, own: TheOwnSettings, name: str) -> None:
-    """Ends it, and takes it out of the settings, with the secrets that were stored for it."""
+    """Stop a server, and remove it from the settings with its stored secrets."""
     runtime = context.runtime
-    await own.logins.call_off(name)  # first: it would store a login for a server that is gone
+    await own.logins.call_off(name)  # Otherwise, the sign-in would store a login for a removed server.
     await asyncio.to_thread(_take_out, own, name)
     if (source := _sources(runtime).get(name)) is not None:
         await runtime.services.toolbox.remove(source)
@@ -146,7 +148,7 @@ async def drop_server(context: TheContext, own: TheOwnSettings, name: str) -> No
 
 
 def _planned(runtime: Runtime, own: OwnSettings, body: NewServer) -> tuple[McpServer, dict[str, str]]:
-    """The server, with references in the place of secrets, and the secrets."""
+    """Return the server with references instead of secrets, and the secrets."""
     secrets: dict[str, str] = {}
     server = own.check_server(body.name, _table(body, secrets))
     alike = [name for name in _sources(runtime) if name.lower() == body.name.lower()]
@@ -156,7 +158,7 @@ def _planned(runtime: Runtime, own: OwnSettings, body: NewServer) -> tuple[McpSe
 
 
 def _table(body: NewServer, secrets: dict[str, str]) -> dict[str, Any]:
-    """As the settings have it. What is a secret goes into `secrets`, under a name of this server's own."""
+    """Return the settings of the server. Its secrets are added to `secrets` under names of this server."""
     given: dict[str, Any] = {
         "command": body.command,
         "args": body.args,
@@ -204,7 +206,7 @@ def _take_out(own: OwnSettings, name: str) -> None:
 
 
 async def _rules(runtime: Runtime, name: str) -> list[Rule]:
-    """What a server of this name may do without a question, by rules that are there already."""
+    """Return the existing rules that let a server of this name run calls without approval."""
     granted = [replace(one.rule, origin="granted") for one in await runtime.grants()]
     all_rules = [*runtime.services.rules, *granted]
     return [
@@ -226,7 +228,7 @@ def _source(runtime: Runtime, name: str) -> McpSource:
 
 
 def _signs_in(server: McpServer, written: bool) -> bool:
-    """One whose settings say so, or stand in a file that we may change."""
+    """Return whether a user can sign in: the settings say so, or can be changed to say so."""
     return server.url is not None and (server.auth is not None or written)
 
 

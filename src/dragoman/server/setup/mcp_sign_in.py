@@ -1,7 +1,7 @@
-"""Sign-ins at MCP servers (OAuth) that are made in the web UI: begun, waited for, finished, called off.
+"""Run sign-ins at MCP servers (OAuth) that an admin makes in the web UI.
 
-The browser that signs in comes back to the page, and the page brings what it came back with: so only the
-admin ends a sign-in, and only one that was begun here. Tokens never leave this process.
+The browser returns to the web UI, which passes its parameters on. So only the admin can complete a sign-in,
+and only one that was started here. Tokens never leave this process.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
 from dragoman.web_address import web_address
 
-LIFETIME = 600.0  # seconds a person has to sign in
-_AT_ONCE = 5.0  # seconds a request waits for what comes next
-_TO_THE_END = 30.0  # seconds the page that came back waits to learn whether it worked
-_LONGEST = 500  # characters of what a stranger says
+LIFETIME = 600.0  # seconds that the admin has to sign in
+_AT_ONCE = 5.0  # seconds that a request waits for the next step
+_TO_THE_END = 30.0  # seconds that the returning page waits for the outcome
+_LONGEST = 500  # maximum characters of an external error text
 
 OnDone: TypeAlias = Callable[[], Awaitable[None]]
-"""What is done with a server once somebody has signed in to it."""
+"""Called for a server after a successful sign-in."""
 
 
 class ServerLogins:
-    """The latest sign-in at each server, also after its end: the page says what came of it."""
+    """The latest sign-in at each server. It is kept after its end, because the web UI shows the outcome."""
 
     def __init__(self, lifetime: float = LIFETIME) -> None:
         self._lifetime = lifetime
@@ -42,7 +42,7 @@ class ServerLogins:
     async def begin(
         self, name: str, server: McpServer, redirect: str, on_done: OnDone, background: Background
     ) -> ServerLogin:
-        """One that is under way goes on, unless the browser would come back to another address."""
+        """Start a sign-in. A running one continues, unless the browser would return to another address."""
         login = before = self._latest.get(name)
         if login is None or login.is_over or login.redirect != redirect:
             login = self._latest[name] = _Login(name, server, redirect, self._lifetime)
@@ -53,7 +53,9 @@ class ServerLogins:
         return login.view()
 
     async def finish(self, returned: Returned) -> ServerLogin:
-        """What the browser came back with, for the sign-in that waits for it."""
+        """Pass the browser's parameters to the sign-in that waits for them, and return its outcome. Raises
+        BadRequest if none waits.
+        """
         for login in self._latest.values():
             if login.waits_for(returned.state):
                 login.take(returned)
@@ -71,7 +73,7 @@ class ServerLogins:
 
 
 class _Login:
-    """One sign-in. `shown` is done when its address is known, or will not be; `over` at its end."""
+    """One sign-in. `shown` is done when its address is known or never will be. `over` is done at its end."""
 
     def __init__(self, name: str, server: McpServer, redirect: str, lifetime: float) -> None:
         loop = asyncio.get_running_loop()
@@ -79,14 +81,14 @@ class _Login:
         self.shown: asyncio.Future[None] = loop.create_future()
         self.over: asyncio.Future[None] = loop.create_future()
         self._name = name
-        self._said = server.auth is not None  # in its settings: one signs in to it
+        self._said = server.auth is not None  # whether the settings require a sign-in
         self._server = replace(server, auth="oauth", enabled=True, start_timeout=lifetime * 2)
         self._lifetime = lifetime
         self._until = time.time() + lifetime
         self._state: LoginState = "starting"
         self._url = ""
         self._error = ""
-        self._key = b""  # what the address asks the browser to bring back
+        self._key = b""  # the state parameter that the browser must return
         self._answer: asyncio.Future[Returned] = loop.create_future()
         self._task: asyncio.Task[None] | None = None
 
@@ -142,7 +144,7 @@ class _Login:
                     future.set_result(None)
 
     async def _sign_in(self) -> None:
-        """By a connection of its own, as a person would try it: the one that turns use never waits."""
+        """Sign in over a separate connection, as a trial: the connection of turns never waits for it."""
         from mcp.shared.auth import AuthorizationCodeResult
 
         from dragoman.tools.mcp import errors, login
@@ -178,7 +180,7 @@ class _Login:
             self._end("failed", trial.error)
 
     def _end(self, state: LoginState, error: str = "") -> None:
-        """The first reason is the one that counts."""
+        """Record the end. The first reason counts."""
         if self._state not in ("refused", "failed", "timed_out"):
             self._state, self._error = (
                 state,

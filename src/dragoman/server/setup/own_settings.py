@@ -1,4 +1,4 @@
-"""The settings the server was started with, the file in which the web UI changes them, and confirmations."""
+"""Provide the settings of the start, the file in which the web UI changes them, and confirmations."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from dragoman.store.address import StoreFile
 from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.mcp.servers import McpServer, parse_server
 
-LIFETIME = 300.0  # seconds from being shown to being confirmed
+LIFETIME = 300.0  # seconds between showing and confirming
 _MOST = 100
 
 
 class Confirmations:
-    """Each is for one exact value and one use: nothing runs that the person has not seen as it is."""
+    """One-time tokens for exact values: only what the admin has seen is run."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -50,28 +50,29 @@ class Confirmations:
         return token
 
     def use(self, token: str, value: JsonValue) -> bool:
-        """Whether it was issued for this value, lately, and never used: a wrong use uses it up, too."""
+        """Return whether the token is valid for this value and unused. A wrong use also uses it up."""
         shown, until = self._shown.pop(token, (b"", 0.0))
         return shown == _written(value) and self._clock() < until
 
 
 def _written(value: JsonValue) -> bytes:
-    """By its hash: there may be a secret in it."""
+    """Return a hash of the value, which can contain a secret."""
     return sha256(to_json(value)).digest()
 
 
-_TAKEN = (*BUILTIN, "tools", "agents", "skills", "output")  # groups of tools that are no server's
+_TAKEN = (*BUILTIN, "tools", "agents", "skills", "output")  # group names that no server can have
 
 
 @dataclass(slots=True, frozen=True)
 class OwnSettings:
-    """What a server was started with, and where the page writes: the person's own file, or the one that they
-    named when they started it. A folder's file is never written (P11)."""
+    """The settings of the start, and the file that the web UI writes: the admin's file, or the one named at
+    the start. A folder's file is never written (P11).
+    """
 
     settings: Settings
     confirmations: Confirmations = field(default_factory=Confirmations)
     logins: ServerLogins = field(default_factory=ServerLogins)
-    downloads: dict[str, Download] = field(default_factory=dict)  # of this process, by name
+    downloads: dict[str, Download] = field(default_factory=dict)  # downloads of this process, by name
     download_tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict, repr=False)
     changing_agents: asyncio.Lock = field(default_factory=asyncio.Lock)
     changing_skills: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -83,16 +84,16 @@ class OwnSettings:
 
     @property
     def skills(self) -> Path:
-        """Where the page writes skills: none into a folder that one works in."""
+        """The folder for skills from the web UI. It is never in a working folder."""
         return user_folder() / "skills"
 
     @property
     def is_shared(self) -> bool:
-        """Whether other servers work on the same store: they take up a change when they are started again."""
+        """Whether other servers use the same store. They apply a change only after a restart."""
         return not isinstance(store_of(self.settings), StoreFile)
 
     def tables(self, section: str) -> dict[str, Any]:
-        """What the file says now."""
+        """Return the current tables of the file."""
         found = parse_text(read_text(self.file), self.file).get(section, {})
         return found if isinstance(found, dict) else {}
 
@@ -101,7 +102,7 @@ class OwnSettings:
             self._write(with_table(read_text(self.file), section, name, table, self.file))
 
     def put(self, section: str, name: str, table: Mapping[str, Any]) -> None:
-        """In the place of what stands there of this name."""
+        """Write a table, and replace an existing one of this name."""
         with self._writing:
             text = read_text(self.file)
             if name in self.tables(section):
@@ -109,12 +110,12 @@ class OwnSettings:
             self._write(with_table(text, section, name, table, self.file))
 
     def has(self, section: str, name: str) -> bool:
-        """Whether what holds under this name stands in the file, and in no other that wins over it."""
+        """Return whether this name comes from the file and no other file overrides it."""
         found = self.settings.origins.get(f"{section}.{name}")
         return name in self.tables(section) and (found is None or found.startswith(f"{self.file}:"))
 
     def may_set_key(self, section: str, name: str, key: str, value: Any) -> bool:
-        """Whether the file is written so that we can."""
+        """Return whether the form of the file allows this change."""
         try:
             with_key(read_text(self.file), section, name, (key, value), self.file)
         except ConfigError:
@@ -122,33 +123,37 @@ class OwnSettings:
         return True
 
     def set_key(self, section: str, name: str, key: str, value: Any) -> None:
-        """Of a table that stands in the file."""
+        """Set a key of a table in the file."""
         with self._writing:
             self._write(with_key(read_text(self.file), section, name, (key, value), self.file))
 
     def remove(self, section: str, name: str) -> None:
-        """NotFound where it stands in another file, or nowhere: that one is the person's to edit."""
+        """Remove a table from the file. Raises NotFound if it is in another file, which the admin must edit,
+        or missing.
+        """
         with self._writing:
             if name not in self.tables(section):
                 raise NotFound(section, name, sentence("hint.not_in_file", file=self.file.name))
             self._write(without_table(read_text(self.file), section, name, self.file))
 
     def catalog(self) -> Catalog:
-        """As the files have it now. What is wrong with them is a ConfigError."""
+        """Return the catalog of the current files. Raises ConfigError if they are invalid."""
         files = self.settings.files
         if self.file not in files and self.file.exists():
             files = (self.file, *files)
         return catalog_from([one for one in files if one.exists()], self.settings.sources.check)
 
     def servers(self) -> dict[str, McpServer]:
-        """Those of the start, and those of the file as it is now."""
+        """Return the servers of the start and of the current file."""
         found = servers_of(self.settings)
         gone = {name for name in found if self._was_here(name)} - {*self.tables("mcp")}
         added = {name: parse_server(table, f"mcp.{name}", name) for name, table in self.tables("mcp").items()}
         return {name: server for name, server in {**added, **found}.items() if name not in gone}
 
     def origin(self, path: str) -> str | None:
-        """Where `mcp.files`, `agents.coder` or the like was set: file and line, as a person writes it."""
+        """Return the file and line that set `mcp.files`, `agents.coder` or the like, in short form. None if
+        unknown.
+        """
         section, _, name = path.partition(".")
         found = self.settings.origins.get(path)
         if found is None and name in self.tables(section):
@@ -160,7 +165,9 @@ class OwnSettings:
         return re.sub(rf"^{re.escape(str(Path.home()))}(?=/)", "~", str(path))
 
     def check_server(self, name: str, table: Mapping[str, Any]) -> McpServer:
-        """The server that a table describes. ConfigError where it is none, or its name is taken."""
+        """Return the server that a table describes. Raises ConfigError if it is invalid or its name is
+        taken.
+        """
         server = parse_server(dict(table), f"mcp.{name}", name)
         if name in _TAKEN:
             raise ConfigError(sentence("server.group_name", name=name))
@@ -172,6 +179,6 @@ class OwnSettings:
         return self.settings.origins.get(f"mcp.{name}", "").startswith(f"{self.file}:")
 
     def _write(self, text: str) -> None:
-        """What is written here is what the owner has just confirmed: it counts as looked at."""
+        """Write the file. Its content counts as reviewed, because the admin has just confirmed it."""
         write_text(self.file, text)
         self.settings.sources.accepted[os.path.realpath(self.file)] = hash_of(text.encode())

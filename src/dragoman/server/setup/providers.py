@@ -1,4 +1,4 @@
-"""Providers and their keys, as whoever runs the server sets them up. A key goes in, and never comes back."""
+"""Define routes to set up providers and their keys. No response contains a key."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ from dragoman.stored_keys import keys, next_place
 
 router = api_router("setup", "/setup")
 
-_SHOWN = 50  # models of a list
+_SHOWN = 50  # maximum number of models in a list
 
 
 @router.get("/providers")
 async def providers(context: TheContext, own: TheOwnSettings) -> ProviderSetupList:
-    """Who serves models, whether one can sign in there, and where the key comes from. Never the key."""
+    """List the providers, whether users can sign in there, and the source of each key. Keys are left out."""
     models = _models(context)
 
-    def look() -> ProviderSetupList:  # keyrings are slow
+    def look() -> ProviderSetupList:  # Keyrings are slow.
         written = own.tables("providers")
         found = [_view(models, one, written) for one in models.catalog.providers.values()]
         return ProviderSetupList(own.short(own.file), next_place(), own.is_shared, found)
@@ -50,7 +50,9 @@ async def providers(context: TheContext, own: TheOwnSettings) -> ProviderSetupLi
 
 @router.put("/providers/{name}/key")
 async def set_key(context: TheContext, own: TheOwnSettings, name: str, body: NewKey) -> ProviderSetup:
-    """Into the keyring, or where there is none, into a file only its owner can read. It holds at once."""
+    """Store a key in the keyring, or without one in a file that only its owner can read. It applies
+    immediately.
+    """
     models = _models(context)
     provider = _provider(models, name)
     key = _checked(body.key)
@@ -68,7 +70,7 @@ async def set_key(context: TheContext, own: TheOwnSettings, name: str, body: New
 
 @router.delete("/providers/{name}/key")
 async def drop_key(context: TheContext, own: TheOwnSettings, name: str) -> ProviderSetup:
-    """What was stored. A key of the environment stays where it is."""
+    """Delete a stored key. A key from the environment stays."""
     models = _models(context)
     provider = _provider(models, name)
     found = await asyncio.to_thread(models.keys.find, provider)
@@ -81,7 +83,7 @@ async def drop_key(context: TheContext, own: TheOwnSettings, name: str) -> Provi
 
 @router.post("/providers/{name}/test")
 async def try_provider(context: TheContext, own: TheOwnSettings, name: str) -> ProviderTest:
-    """Asks the provider for its list of models, with the key that is there."""
+    """Request the provider's list of models with the current key."""
     models = _models(context)
     provider = _provider(models, name)
     secrets: tuple[str, ...] = ()
@@ -91,7 +93,7 @@ async def try_provider(context: TheContext, own: TheOwnSettings, name: str) -> P
         listed = await list_models(models.client, endpoint)
     except ProviderError as error:
         advice = _advice(error)
-        told = str(error) if advice is None else error.without_hint  # one is enough
+        told = str(error) if advice is None else error.without_hint  # One piece of advice is enough.
         return ProviderTest(False, [], redact_text(told, secrets), advice)
     except DragomanError as error:
         return ProviderTest(False, [], redact_text(str(error), secrets), None)
@@ -111,7 +113,7 @@ def _advice(error: ProviderError) -> Advice | None:
 
 @router.post("/providers", status_code=201)
 async def new_provider(context: TheContext, own: TheOwnSettings, body: NewProvider) -> ProviderSetup:
-    """A server of one's own, at once: it is written to the settings, and its key is stored."""
+    """Add a custom server immediately: write it to the settings and store its key."""
     models = _models(context)
     if body.name in models.catalog.providers:
         raise ConfigError(sentence("provider.taken", name=body.name))
@@ -124,7 +126,7 @@ async def new_provider(context: TheContext, own: TheOwnSettings, body: NewProvid
         raise ConfigError(sentence("key.name_taken", name=body.name, variable=variable))
     table: dict[str, Any] = {"base_url": body.base_url.strip(), "wire": body.wire, "keys": [variable]}
     if key is None:
-        table["local"] = True  # it works without one
+        table["local"] = True  # The server works without a key.
     check_tables({"providers": {body.name: table}}, own.file.name)
 
     def write() -> None:
@@ -134,7 +136,7 @@ async def new_provider(context: TheContext, own: TheOwnSettings, body: NewProvid
         except ConfigError:
             own.remove("providers", body.name)
             raise
-        keys().forget(variable)  # one that an earlier provider of this name left behind
+        keys().forget(variable)  # An earlier provider of this name can have left a key behind.
         if key is not None:
             _store(variable, key)
 
@@ -144,7 +146,7 @@ async def new_provider(context: TheContext, own: TheOwnSettings, body: NewProvid
 
 @router.delete("/providers/{name}", status_code=204)
 async def drop_provider(context: TheContext, own: TheOwnSettings, name: str) -> None:
-    """One that was added, with its key."""
+    """Remove an added provider with its key."""
     models = _models(context)
     provider = _provider(models, name)
 
@@ -161,9 +163,11 @@ async def drop_provider(context: TheContext, own: TheOwnSettings, name: str) -> 
 
 
 def _check_unneeded(models: Models, own: OwnSettings, name: str) -> None:
-    """Nobody answers where the settings name a model, or a chain with one, that nobody serves."""
+    """Raise ConfigError if the settings name a model, or a chain with a model, that only this provider
+    serves.
+    """
     named = own.settings.values.get("model")
-    if not named or name in load_catalog().providers:  # which is there without a file, too
+    if not named or name in load_catalog().providers:  # Built-in providers exist without a settings file.
         return
     for model in names_in(named):
         with suppress(NotFound):
@@ -186,7 +190,9 @@ def _provider(models: Models, name: str) -> Provider:
 
 
 def _checked(secret: SecretStr) -> str:
-    """A key can be the value of a header. The error does not repeat it."""
+    """Return a key without surrounding whitespace. A key can be a header value. Raises ConfigError for other
+    characters, without repeating the key.
+    """
     key = secret.get_secret_value().strip()
     if not re.fullmatch(r"[!-~]+", key):
         raise ConfigError(sentence("key.spaces"))
@@ -209,7 +215,7 @@ def _forget(provider: Provider) -> None:
 
 
 def _forget_models(models: Models, provider: Provider) -> None:
-    """Those of all providers that look for their key under one of these names."""
+    """Forget the models of all providers that use one of this provider's key names."""
     for other in models.catalog.providers.values():
         if {*other.keys} & {*provider.keys}:
             models.forget(other.name)
@@ -228,7 +234,7 @@ def _view(models: Models, provider: Provider, written: dict[str, Any]) -> Provid
     try:
         address = redact_text(provider.address(models.keys.environment))
     except ConfigError:
-        pass  # what is missing says so
+        pass  # The view shows what is missing.
     key = models.keys.find(provider)
     return ProviderSetup(
         provider.name,

@@ -1,4 +1,4 @@
-"""What the set-up routes take and answer. A key goes in, and never comes back."""
+"""Define the requests and responses of the setup routes. No response contains a key."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class NewKey(Body):
 
 
 class NewProvider(Body):
-    """A server of one's own, that speaks one of the known protocols."""
+    """A custom server that speaks one of the known protocols."""
 
     name: Annotated[str, Field(max_length=60, examples=["my-server"])]
     base_url: Annotated[str, Field(max_length=2000, examples=["http://127.0.0.1:8000/v1"])]
@@ -39,7 +39,7 @@ class NewDownload(Body):
 
 
 class NewServer(Body):
-    """An MCP server: a program to be started, or an address."""
+    """An MCP server: a program to start, or an address."""
 
     name: Annotated[str, Field(max_length=60, examples=["files"])]
     command: Annotated[_Text | None, Field(description="the program, without its arguments")] = None
@@ -65,7 +65,7 @@ _Rules = Annotated[list[_Words], Field(max_length=200, examples=[["files.read", 
 
 
 class AgentBody(Body):
-    """What an agent is, as the settings have it. What is left out is as for everybody."""
+    """An agent as in the settings. Omitted fields use the defaults."""
 
     description: Annotated[_Text, Field(description="its strengths; other agents read this")] = ""
     prompt: Annotated[str, Field(max_length=100_000, description="after the general system prompt")] = ""
@@ -82,7 +82,7 @@ class AgentBody(Body):
 
 
 class SkillBody(Body):
-    """What a skill says, as its `SKILL.md` has it. What else stands in the front matter stays."""
+    """The content of a skill's `SKILL.md`. Other fields of the front matter are kept."""
 
     description: Annotated[
         _Text, Field(min_length=1, description="the text that the model sees before it loads the skill")
@@ -97,7 +97,7 @@ class SkillBody(Body):
 
 
 class Returned(Body):
-    """What a browser came back with from where it signed in, as it stood in the address."""
+    """The parameters of the address that a browser returned with from its sign-in."""
 
     state: Annotated[str, Field(max_length=2000)]
     code: Annotated[str | None, Field(max_length=10_000)] = None
@@ -110,38 +110,38 @@ class Returned(Body):
 
 
 Advice: TypeAlias = Literal["key", "address", "later", "talk"]
-"""What may help: another key, another address, to wait, or to try one of its models."""
+"""What can help: another key, another address, waiting, or one of the provider's models."""
 
 
 @dataclass(slots=True)
 class ProviderSetup(Spoken):
-    """A provider, and how one signs in to it here."""
+    """A provider, and how this server signs in to it."""
 
     name: str
     title: str
     ready: bool
-    missing: str | None  # what keeps its models from answering
-    local: bool  # it needs no key, and is there while it runs
-    keys: list[str]  # the names under which a key is looked for
-    key_name: str | None  # the one that holds a key
+    missing: str | None  # why its models cannot answer
+    local: bool  # It needs no key, and is available while it runs.
+    keys: list[str]  # the names of its key
+    key_name: str | None  # the name under which a key was found
     key_from: KeySource | None
-    signs_in: str | None  # what was found, in words
+    signs_in: str | None  # the credentials that were found, in words
     address: str | None
-    own: bool  # it stands in the file that the page writes, and can be removed
+    own: bool  # The file that the web UI writes contains it, so it can be removed.
     said: SaidFields = field(default=None, compare=False)
 
 
 @dataclass(slots=True)
 class ProviderSetupList:
-    file: str  # where a provider of one's own is written
-    stores_in: KeyPlace  # where a key goes
-    shared: bool  # other servers work on the same store
+    file: str  # the file for custom providers
+    stores_in: KeyPlace  # where a new key is stored
+    shared: bool  # whether other servers use the same store
     items: list[ProviderSetup]
 
 
 @dataclass(slots=True)
 class ProviderTest(Spoken):
-    """What came of asking a provider for its list of models."""
+    """The outcome of a request for a provider's list of models."""
 
     works: bool
     models: list[str]
@@ -152,7 +152,7 @@ class ProviderTest(Spoken):
 
 @dataclass(slots=True)
 class OfferedModel:
-    """A model that can be downloaded, with what is published about it, and how it would run here."""
+    """A downloadable model with its published data, and an estimate of how it runs on this machine."""
 
     model: str
     title: str
@@ -166,7 +166,7 @@ class OfferedModel:
 
 @dataclass(slots=True)
 class Download(Spoken):
-    """A model that is downloaded, or was."""
+    """A running or finished download."""
 
     name: str
     repo: str
@@ -179,7 +179,7 @@ class Download(Spoken):
 
 @dataclass(slots=True)
 class DownloadSetup:
-    checked: str  # the day on which the list was checked
+    checked: str  # the day on which the list was last checked
     offers: list[OfferedModel]
     items: list[Download]
 
@@ -187,18 +187,18 @@ class DownloadSetup:
 LoginState: TypeAlias = Literal[
     "starting", "waiting", "finishing", "done", "unneeded", "refused", "timed_out", "failed"
 ]
-"""`unneeded`: the server let us in without asking who we are."""
+"""`unneeded` means that the server required no authentication."""
 
 
 @dataclass(slots=True)
 class ServerLogin(Spoken):
-    """A sign-in at an MCP server, and how far it got. No token is in it."""
+    """The progress of a sign-in at an MCP server, without tokens."""
 
     server: str
     state: LoginState
-    url: str | None  # where the person signs in, while that is waited for
-    host: str | None  # whose page that is
-    until: float | None  # when it is given up
+    url: str | None  # the address to sign in at, while the sign-in waits
+    host: str | None  # the host of that address
+    until: float | None  # when the sign-in expires
     error: str | None
     said: SaidFields = field(default=None, compare=False)
 
@@ -207,25 +207,25 @@ class ServerLogin(Spoken):
 class ServerTool:
     name: str
     description: str
-    for_resources: bool  # ours, to read what the server has: none of its own
+    for_resources: bool  # a tool of Dragoman's that reads the server's resources
 
 
 @dataclass(slots=True)
 class ServerSetup(Spoken):
-    """An MCP server: what it is, how it is, and why it is not there."""
+    """An MCP server with its settings, its state, and the reason for a failure."""
 
     name: str
     kind: str  # stdio, http or sse
     where: str  # the command line, or the address, without secrets
     origin: str | None  # file and line
-    own: bool  # it stands in the file that the page writes, and can be removed
+    own: bool  # The file that the web UI writes contains it, so it can be removed.
     enabled: bool
-    state: str  # idle, starting, running, failed, login; off where it is not enabled
+    state: str  # idle, starting, running, failed, login, or off if it is disabled
     error: str | None
     log: list[str]  # the last lines of its standard error
     tools: list[ServerTool]
-    left_out: list[str]  # tools that cannot be offered, and why
-    signs_in: bool  # one may try to sign in to it here
+    left_out: list[str]  # tools that cannot be offered, with the reason
+    signs_in: bool  # whether the admin can sign in to it here
     login: ServerLogin | None  # the latest sign-in, if there was one
     said: SaidFields = field(default=None, compare=False)
 
@@ -239,20 +239,20 @@ class ServerSetupList:
 
 @dataclass(slots=True)
 class ServerPlan:
-    """Exactly what would run, for a person to confirm. `confirm` is good for this, once, for five minutes."""
+    """Exactly what would run, for the admin to confirm. `confirm` is valid once, for five minutes."""
 
     name: str
-    program: str | None  # where the command was found
+    program: str | None  # the path of the command
     argv: list[str]
     cwd: str | None
     url: str | None
-    env: dict[str, str]  # what is a secret is a reference
+    env: dict[str, str]  # secrets are references
     headers: dict[str, str]
     secrets: list[str]  # names under which secrets will be stored
-    file: str  # what is written
-    rules: list[Rule]  # that hold for a server of this name already
+    file: str  # the file that is written
+    rules: list[Rule]  # existing rules for a server of this name
     confirm: str
-    oauth: bool  # it is signed in to, in the browser
+    oauth: bool  # whether it requires a sign-in in the browser
 
 
 @dataclass(slots=True)
@@ -264,8 +264,8 @@ class AgentSetup:
     tools: list[str] | None
     rules: list[Rule]
     origin: str | None
-    own: bool  # it stands in the file that the page writes, and can be changed there
-    teams: list[str]  # that can use it; none: everybody
+    own: bool  # The file that the web UI writes contains it, so it can be changed there.
+    teams: list[str]  # teams that can use it; none means everybody
 
 
 @dataclass(slots=True)
@@ -283,33 +283,33 @@ class SkillSetup:
     always: bool
     text: str
     origin: str
-    own: bool  # it is in the person's own folder, and can be changed there
-    version: str  # another for every other file
+    own: bool  # It is in the admin's folder, so it can be changed there.
+    version: str  # differs for each version of the file
 
 
 @dataclass(slots=True)
 class SkillSetupList:
-    folder: str  # where a skill of one's own is written
+    folder: str  # the folder for new skills
     items: list[SkillSetup]
-    left_out: list[str]  # those that could not be read, and why
+    left_out: list[str]  # unreadable skills, with the reason
 
 
 @dataclass(slots=True)
 class FolderTrust:
-    """A folder with settings, tools or programs of its own, and what a person decided about it."""
+    """A folder with settings, tools or programs, and the admin's decision about it."""
 
     folder: str
     state: Literal["trusted", "changed", "not_trusted", "unsafe"]
-    would: list[str]  # what it does, or would do, in words
-    changes: list[str]  # files that are new, changed or gone since the decision
+    would: list[str]  # what it does or would do, as sentences
+    changes: list[str]  # files that were added, changed or removed since the decision
     reason: str = ""  # why it is never used
-    files: list[str] = field(default_factory=list)  # all that would act
-    seen: str = ""  # stands for exactly these files: a decision names it
-    restart: bool = False  # the decision is newer than the server's start
+    files: list[str] = field(default_factory=list)  # all files that would take effect
+    seen: str = ""  # identifies exactly these files, for a decision
+    restart: bool = False  # whether the decision is newer than the server's start
 
 
 class TrustDecision(Body):
-    """Whether what a folder brings is used from the next start on."""
+    """A decision whether a folder's content is used from the next start on."""
 
     folder: str
     trusted: bool

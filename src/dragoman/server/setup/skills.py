@@ -1,4 +1,4 @@
-"""Skills that are written in the page: into the person's own folder, where turns look as they begin."""
+"""Define routes to write skills into the admin's folder, which turns read when they begin."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WINDOWS = re.compile(r"con|prn|aux|nul|(com|lpt)[0-9]", re.IGNORECASE)
 
 @router.get("/skills")
 async def skills(context: TheContext, own: TheOwnSettings) -> SkillSetupList:
-    """Each skill, whole, and the file it comes from."""
+    """List all skills with their text and file."""
     found = await _look(context.runtime)
     left_out = [one for source in _sources(context.runtime) for one in source.warnings]
     items = [_view(own, skill) for skill in found.values()]
@@ -34,7 +34,7 @@ async def skills(context: TheContext, own: TheOwnSettings) -> SkillSetupList:
 
 @router.put("/skills/{name}")
 async def set_skill(context: TheContext, own: TheOwnSettings, name: str, body: SkillBody) -> SkillSetup:
-    """Written into the person's own folder of skills, for turns that begin after it."""
+    """Write a skill into the admin's folder, for turns that begin after it."""
     runtime = context.runtime
     async with own.changing_skills:
         skill = (await _look(runtime)).get(name)
@@ -48,14 +48,14 @@ async def set_skill(context: TheContext, own: TheOwnSettings, name: str, body: S
             _check_used(runtime, own)
             await asyncio.to_thread(_add, own, _skill(name, own.skills / name, body))
         made = (await _look(runtime)).get(name)
-        if made is None:  # by hand, in the same moment
+        if made is None:  # The skill was added by hand at the same moment.
             raise NotFound("skill", name)
         return _view(own, made)
 
 
 @router.delete("/skills/{name}", status_code=204)
 async def drop_skill(context: TheContext, own: TheOwnSettings, name: str) -> None:
-    """One of the person's own folder: its `SKILL.md`, and the folder if nothing else is in it."""
+    """Remove a skill from the admin's folder: its `SKILL.md`, and the folder if it contains nothing else."""
     runtime = context.runtime
     async with own.changing_skills:
         skill = (await _look(runtime)).get(name)
@@ -71,7 +71,7 @@ def _sources(runtime: Runtime) -> list[Skills]:
 
 
 async def _look(runtime: Runtime) -> dict[str, Skill]:
-    """What is there now, by name."""
+    """Return the current skills by name."""
     found: dict[str, Skill] = {}
     for source in _sources(runtime):
         await source.ready()
@@ -83,7 +83,7 @@ async def _look(runtime: Runtime) -> dict[str, Skill]:
 
 
 def _check_name(name: str) -> None:
-    """It becomes the name of a folder, on whatever system the folder is taken to."""
+    """Raise ConfigError if the name cannot be a folder name on every operating system."""
     if not _NAME.fullmatch(name):
         raise ConfigError(sentence("skill.name"))
     if _WINDOWS.fullmatch(name):
@@ -96,7 +96,7 @@ def _check_used(runtime: Runtime, own: OwnSettings) -> None:
 
 
 def _is_own(own: OwnSettings, skill: Skill) -> bool:
-    """Whether it can be changed here: one whose name no address can hold is edited by hand."""
+    """Return whether the skill can be changed here. A name that no URL can contain must be edited by hand."""
     if "/" in skill.name or not skill.name.strip("."):
         return False
     return (skill.folder / NAME).resolve().is_relative_to(own.skills.resolve())
@@ -108,8 +108,9 @@ def _check_own(own: OwnSettings, skill: Skill) -> None:
 
 
 def _check_free(own: OwnSettings, folder: Path) -> None:
-    """A folder that a person made may be there; not one with a skill that could not be read, nor one that
-    other systems would take for the same."""
+    """Raise ConfigError if the folder contains an unreadable skill, or has a name that other systems treat as
+    the same. An existing folder without a skill is fine.
+    """
     try:
         entries = [*folder.parent.iterdir()] if folder.parent.exists() else []
     except OSError as error:
@@ -139,7 +140,7 @@ def _add(own: OwnSettings, skill: Skill) -> None:
 
 
 def _change(own: OwnSettings, skill: Skill, body: SkillBody) -> None:
-    """Only what the person has seen: the file may be another by now."""
+    """Change only the version that the admin has seen, because the file can have changed since."""
     if body.version is None:
         raise ConfigError(sentence("skill.taken", name=skill.name))
     file = skill.folder / NAME
@@ -161,7 +162,7 @@ def _remove(own: OwnSettings, skill: Skill) -> None:
         file.unlink(missing_ok=True)
     except OSError as error:
         raise ConfigError(sentence("file.not_removed", file=own.short(file), error=error.strerror)) from error
-    with suppress(OSError):  # what else a person put there is theirs
+    with suppress(OSError):  # Other files in the folder are kept.
         skill.folder.rmdir()
 
 

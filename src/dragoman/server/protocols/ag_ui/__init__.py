@@ -1,1 +1,1 @@
-"""AG-UI 1.0, as `@ag-ui/client` and CopilotKit speak it."""
+"""Serve AG-UI 1.0, as `@ag-ui/client` and CopilotKit use it."""

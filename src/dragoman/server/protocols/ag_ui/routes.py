@@ -1,4 +1,4 @@
-"""Routes for AG-UI: a run of the agent that is set, or of the one that is named."""
+"""Define the routes for AG-UI: a run of the default agent, or of a named one."""
 
 from __future__ import annotations
 
@@ -51,14 +51,16 @@ _STREAM: dict[int | str, dict[str, object]] = {
 
 @router.post("/ag-ui", response_class=Response, responses=_STREAM)
 async def run(context: TheContext, body: RunAgentInput, key: Key = None) -> Response:
-    """Something new, what a run waited for, or a run that is under way, once more."""
+    """Run the default agent: with a new message, with the input that a run waits for, or to read a live run
+    again.
+    """
     async with context.readers.one_by_one(context.person, body.thread):
         return await _run(context, body, None, key)
 
 
 @router.post("/ag-ui/{agent}", response_class=Response, responses=_STREAM)
 async def run_agent(context: TheContext, agent: str, body: RunAgentInput, key: Key = None) -> Response:
-    """The same of an agent of this name."""
+    """Run the agent of this name."""
     async with context.readers.one_by_one(context.person, body.thread):
         return await _run(context, body, agent, key)
 
@@ -89,7 +91,7 @@ async def _run(context: Context, body: RunAgentInput, agent: str | None, key: Se
 
 
 def _needed(body: RunAgentInput) -> Right:
-    """To send, to answer, or to read again what was said."""
+    """Return the right that a request needs: to send, to answer, or to read."""
     if body.resume:
         return Right.ANSWER
     return Right.READ if _last_said(body.messages) is None and not any(_results(body)) else Right.TAKE_PART
@@ -98,9 +100,9 @@ def _needed(body: RunAgentInput) -> Right:
 async def _from_the_start(
     context: Context, body: RunAgentInput, turn: str, history: Sequence[Message] = ()
 ) -> Response:
-    """A turn whole, behind what was said before it."""
+    """Return a response with a whole turn, after the history."""
     row = await context.turn(turn, Right.READ)
-    await context.adopt(row)  # 409 where it cannot go on here
+    await context.adopt(row)  # Answers 409 if the turn cannot resume here.
     projection = await _projection(context, body, turn)
     projection.history = history
     snapshot = await context.runtime.turn(turn).snapshot()
@@ -109,20 +111,20 @@ async def _from_the_start(
 
 
 async def _go_on(context: Context, body: RunAgentInput, id: str) -> Response:
-    """With a turn that waits for what is brought."""
+    """Resume a turn that waits for the input of this request."""
     row = await context.turn(id, Right.ANSWER)
     projection = await _projection(context, body, id)
     snapshot = await context.runtime.turn(id).snapshot()
     for _ in projection.replay(snapshot):
-        pass  # the client has these events
-    projection.state = body.state or projection.state  # it may have changed it since
+        pass  # The client already has these events.
+    projection.state = body.state or projection.state  # The client can have changed the state since.
     await _bring(context, body, projection, id)
-    await context.adopt(row)  # 409 where it cannot go on here
+    await context.adopt(row)  # Answers 409 if the turn cannot resume here.
     return respond(context, row, projection, known=snapshot)
 
 
 async def _projection(context: Context, body: RunAgentInput, turn: str | None) -> AgentRun:
-    """Of a turn, with the tools that its client brought and the state that it was started with."""
+    """Return a writer for a turn, with the tools of its client and its initial state."""
     options = options_in(await context.runtime.store.facts(turn)) if turn is not None else TurnOptions()
     names = {spec.name for spec in options.client_tools} - {UPDATE_STATE} | {tool.name for tool in body.tools}
     return AgentRun(body.thread, body.run, names, version=body.version, state=options.state)
@@ -135,8 +137,10 @@ async def _show(
     live: Sequence[TurnRow],
     known: str | None = None,
 ) -> Response:
-    """A thread that the client has nothing of, or not all: what was said in it, its state, and what is being
-    written; else how the turn ended that is `known` to have answered."""
+    """Return a response for a client that lacks part of a thread: its history, its state and the live answer.
+
+    If no turn is live, the response ends as the turn `known` did.
+    """
     path = await (await context.runtime.conversation(conversation)).messages()
     if live:
         before = [one for one in path if one.turn != live[-1].id or one.id == live[-1].message]
@@ -193,7 +197,7 @@ async def _content(context: Context, message: AgentMessage) -> tuple[Part, ...]:
 
 
 async def _earlier(context: Context, body: RunAgentInput, message: AgentMessage) -> tuple[Part, ...]:
-    """A message of a history that the client brings. The results of its calls are messages of their own."""
+    """Return an earlier message that the client sends. Results of its calls are separate messages."""
     if message.role == "reasoning":
         return (Reasoning(message.text),)
     results = {one.call: one for one in body.messages if one.role == "tool"}
@@ -231,8 +235,10 @@ async def _part(context: Context, part: AgentPart) -> Part:
 
 
 async def _known_run(context: Context, body: RunAgentInput, conversation: str) -> str | None:
-    """The turn of a run that was asked for already, or for which all that is brought is settled: elsewhere,
-    or by a request whose response was lost."""
+    """Return the turn that has already answered this run, or whose awaited input has already been settled.
+
+    The input was settled elsewhere, or by a request whose response was lost.
+    """
     if not body.resume and not any(_results(body)):
         return await _asked_already(context, body, conversation)
     try:
@@ -254,7 +260,9 @@ async def _asked_already(context: Context, body: RunAgentInput, conversation: st
 
 
 async def _waiting_turn(context: Context, body: RunAgentInput, live: Sequence[TurnRow]) -> str | None:
-    """The turn that waits for what is brought, alone or beside something new; else the last one."""
+    """Return the turn that waits for this input, possibly sent with a new message. If none does, return the
+    last live turn for a resume, otherwise None.
+    """
     results = [*_results(body)]
     found = {(await context.question(entry.interrupt, Right.ANSWER)).turn for entry in body.resume}
     for message in results or _results(body, beside=True):
@@ -267,7 +275,9 @@ async def _waiting_turn(context: Context, body: RunAgentInput, live: Sequence[Tu
 
 
 async def _bring(context: Context, body: RunAgentInput, projection: AgentRun, turn: str) -> None:
-    """Answers to interrupts, results of calls, and what is said beside them. What is settled already, is."""
+    """Pass on answers to interrupts, results of calls, and a message sent with them. Settled ones are
+    ignored.
+    """
     for entry in body.resume:
         asked = await context.question(entry.interrupt, Right.ANSWER)
         given = _answer(asked, entry)
@@ -291,7 +301,9 @@ async def _bring(context: Context, body: RunAgentInput, projection: AgentRun, tu
 
 
 def _results(body: RunAgentInput, *, beside: bool = False) -> Iterator[AgentMessage]:
-    """Of calls that the client has run since the last reply; `beside`: and behind which a person speaks."""
+    """Yield results of calls that the client has run since the last reply. With `beside`, user messages may
+    follow them.
+    """
     newest = reversed(body.messages)
     if beside:
         newest = dropwhile(lambda message: message.role == "user", newest)

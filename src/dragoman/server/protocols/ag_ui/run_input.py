@@ -1,8 +1,8 @@
-"""What an AG-UI client posts (`RunAgentInput`), and the state that a thread shares with it.
+"""Parse the input of an AG-UI client (`RunAgentInput`), and the state that a thread shares with it.
 
-The client brings its state with each run, and it is stored with the turn. The model changes it by a call of
-`update_state`, which is the client's own tool as far as permissions go; its result is delivered by whoever
-writes the client's stream. So the state of a thread can be told from its turns, also after a restart.
+The client sends its state with each run, and it is stored with the turn. The model changes it by calls of
+`update_state`. For permissions, this is a tool of the client. The writer of the client's stream delivers its
+result. So the state of a thread can be computed from its turns, even after a restart.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class PartSource(Loose):
 
 
 class AgentPart(Loose):
-    """A text, or something with a source. Before 1.0 a `binary` part names its data or address itself."""
+    """Text, or a part with a source. Before 1.0, a `binary` part contains its data or address directly."""
 
     type: str
     text: str = ""
@@ -43,7 +43,9 @@ class AgentPart(Loose):
 
     @property
     def file(self) -> PartSource | None:
-        """BadRequest for a part that is neither text nor a file we can read: none is left out in silence."""
+        """Return the source of a file, or None for text. Raises BadRequest for other parts, so that none is
+        lost silently.
+        """
         if self.type == "binary" and (self.data or self.url):
             kind = "data" if self.data else "url"
             return PartSource(type=kind, value=self.data or self.url, media_type=self.media_type)
@@ -73,7 +75,7 @@ class AgentMessage(WithContent):
 
     @property
     def parts(self) -> list[AgentPart]:
-        """Of what has none that we know, such as an activity, nothing."""
+        """The parts of the message. Without readable content, as in an activity, there are none."""
         if isinstance(self.content, str):
             return [AgentPart(type="text", text=self.content)]
         try:
@@ -88,7 +90,7 @@ class AgentMessage(WithContent):
 
     @property
     def texts(self) -> Iterator[str]:
-        """Of a message that has nothing else. BadRequest for one that has."""
+        """Yield the texts of a message. Raises BadRequest if it contains files."""
         for part in self.parts:
             if part.file is not None:
                 raise unreadable(part.type)
@@ -120,11 +122,11 @@ class RunAgentInput(WithContent):
     context: Annotated[list[ContextEntry], Field(max_length=1000, default_factory=list)]
     resume: Annotated[list[ResumeEntry], Field(max_length=1000, default_factory=list)]
     state: JsonValue = None
-    forwarded: Annotated[JsonValue, Field(alias="forwardedProps")] = None  # the client to its own agent
-    version: Annotated[str, Field(alias="protocolVersion", max_length=20)] = ""  # none before 1.0
+    forwarded: Annotated[JsonValue, Field(alias="forwardedProps")] = None  # client data for a custom agent
+    version: Annotated[str, Field(alias="protocolVersion", max_length=20)] = ""  # empty before 1.0
 
     def turn_options(self, agent: str | None, state: JsonValue) -> TurnOptions:
-        """The tools are the client's own; what it says of its context and state comes after the prompts."""
+        """Return the turn's options with the client's tools. Its context and state follow the prompts."""
         said = [text for one in self.messages if one.role in ("system", "developer") for text in one.texts]
         said += [f"{one.description}: {_words(one.value)}" for one in self.context]
         said.append(describe_state(state))
@@ -160,24 +162,24 @@ _SPEC = ToolSpec(
 
 
 def state_tool(state: JsonValue, taken: Iterable[str]) -> list[ToolSpec]:
-    """The tool that changes the state, where the client has one, and no tool of this name."""
+    """Return the tool that changes the state, if the client has a state and no tool of this name."""
     return [_SPEC] if state and isinstance(state, dict) and UPDATE_STATE not in taken else []
 
 
 def check_state(state: JsonValue) -> None:
-    """BadRequest for what cannot be stored, or is more than a model can read."""
+    """Raise BadRequest if the state cannot be stored, or is too long for a model."""
     check_json(state, "the state")
     if state and len(canonical(state)) > _LONGEST:
         raise BadRequest(f"The state is too long. The limit is {_LONGEST // 1000} kB of JSON.")
 
 
 def describe_state(state: JsonValue) -> str:
-    """For the model."""
+    """Return a sentence about the state for the model."""
     return f"The application's state, as the client has it: {canonical(state)}" if state else ""
 
 
 async def state_in(context: Context, conversation: str | None) -> JsonValue:
-    """The state that a thread had last. None where it never had one."""
+    """Return the latest state of a thread, or None if it never had one."""
     turns = await context.runtime.store.turns(conversation) if conversation is not None else []
     for turn in reversed(turns):
         state = options_in(await context.runtime.store.facts(turn.id)).state
@@ -187,7 +189,7 @@ async def state_in(context: Context, conversation: str | None) -> JsonValue:
 
 
 def changed_by(messages: Iterable[Message], state: JsonValue) -> JsonValue:
-    """The state after the calls in these messages."""
+    """Return the state after the calls in these messages."""
     for message in messages:
         for call in message.calls:
             if call.tool == UPDATE_STATE and call.state is CallState.COMPLETED:
@@ -201,7 +203,7 @@ def changes_in(arguments: Arguments) -> JsonValue:
 
 
 def merged(state: JsonValue, changes: JsonValue) -> JsonValue:
-    """The state with the changes in it, as a JSON Merge Patch (RFC 7386) has it."""
+    """Return the state after a JSON Merge Patch (RFC 7386)."""
     if not isinstance(changes, dict):
         return changes
     after = dict(state) if isinstance(state, dict) else {}
@@ -214,7 +216,7 @@ def merged(state: JsonValue, changes: JsonValue) -> JsonValue:
 
 
 def difference(before: JsonValue, after: JsonValue, path: str = "") -> Iterator[dict[str, JsonValue]]:
-    """The operations of a JSON Patch (RFC 6902) that lead from one state to the other."""
+    """Yield the JSON Patch operations (RFC 6902) that lead from one state to the other."""
     if not (isinstance(before, dict) and isinstance(after, dict)):
         if canonical(before) != canonical(after):
             yield {"op": "replace", "path": path, "value": after}

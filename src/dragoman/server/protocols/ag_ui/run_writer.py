@@ -1,4 +1,4 @@
-"""Writes a turn as the events of an AG-UI run. A turn that waits ends its run; the next one resumes it."""
+"""Write a turn as the events of an AG-UI run. A turn that waits ends its run, and the next run resumes it."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ _RELEASE: JsonValue = {
 
 
 class AgentRun(TurnWriter):
-    """One run: from the client's request to the turn's end, or to where it waits for somebody.
+    """One run: from the client's request to the turn's end, or until the turn waits for input.
 
-    `version` is what the client says it speaks: nothing, before 1.0. `state` is the thread's.
+    `version` is the client's protocol version, empty before 1.0. `state` is the thread's state.
     """
 
     def __init__(
@@ -70,15 +70,16 @@ class AgentRun(TurnWriter):
         self._all_outcomes = bool(version)
         self.state = state
         self.history: Sequence[Message] = ()
-        self.end: e.TurnEnd | None = None  # of the turn that has answered already
-        self._updates: set[str] = set()  # calls that change the state, and wait for their result
+        self.end: e.TurnEnd | None = None  # the end of the turn that has already answered
+        self._updates: set[str] = set()  # state-changing calls that wait for their result
         self._named: RunEvent = {"threadId": thread, "runId": run}
-        self._message = ""  # the reply that is being written
+        self._message = ""  # the ID of the current reply
         self._step: str | None = None
-        self._part = ""  # the id of what is being written of it
+        self._part = ""  # the ID of its current part
         self._parts = 0
-        self._written: dict[str, str] = {}  # calls whose arguments are being written → as far as they are
-        self._shown: set[str] = set()  # calls that the client has whole
+        # calls whose arguments are still being written, with their arguments so far
+        self._written: dict[str, str] = {}
+        self._shown: set[str] = set()  # calls that the client has completely
 
     def begin(self) -> RunEvent:
         return {"type": "RUN_STARTED", **self._named, "protocolVersion": VERSION}
@@ -87,7 +88,7 @@ class AgentRun(TurnWriter):
         return {"type": "RUN_ERROR", "message": why, "code": "server_stops"}
 
     def show_thread(self) -> Iterator[RunEvent]:
-        """What was said before, for a client that has nothing of it, and the state where there is one."""
+        """Yield the history, for a client that lacks it, and the state if there is one."""
         if self.history:
             said: JsonValue = [shown for message in self.history for shown in thread_messages(message)]
             self.reader.model = next((one.model for one in reversed(self.history) if one.model), "")
@@ -96,17 +97,17 @@ class AgentRun(TurnWriter):
             yield {"type": "STATE_SNAPSHOT", "snapshot": self.state}
 
     def finish(self) -> Iterator[RunEvent]:
-        """Nothing is being written in this thread."""
+        """Yield the end of a run without a live turn."""
         if self.end is not None:
             yield from self._end(self.end)
             return
         yield {"type": "RUN_FINISHED", **self._named, "outcome": {"type": "success"}}
 
     async def act(self, turn: TurnHandle) -> None:
-        """The results of calls that change the state: who reads the run has the new one by its events."""
+        """Deliver the results of state-changing calls. Readers of the run receive the new state as events."""
         while self._updates:
-            with suppress(AlreadyAnswered, NotFound):  # another reader of the same turn was faster
-                await turn.deliver(self._updates.pop(), "Changed the state.")
+            with suppress(AlreadyAnswered, NotFound):  # Another reader of the same turn was faster.
+                await turn.deliver(self._updates.pop(), "The state is changed.")
 
     # ── what happens ──────────────────────────────────────────────────────────────────────────────
 
@@ -153,20 +154,21 @@ class AgentRun(TurnWriter):
                 if about.tool not in self.reader.client_tools and not value.inner:
                     yield from self._show(about.call, about.tool, about.arguments)
             case CallForClient(call=call, tool=tool):
-                if tool == UPDATE_STATE and self._has_state_tool:  # we run it for the client
+                if tool == UPDATE_STATE and self._has_state_tool:  # The server runs this tool for the client.
                     self.reader.was_brought(call)
                     self._updates.add(call)
             case e.CallProgress(call=call, value=progress):
                 yield _custom("progress", {"call": call, "value": progress})
             case e.CallEnd(call=call, tool=tool, arguments=arguments):
                 yield from self._show(call, tool, arguments)
-                if value.original is not None:  # the protocol has no word for it
+                if value.original is not None:  # The protocol has no event for edited arguments.
                     yield _custom("call.edited", {"call": call, "arguments": arguments})
                 yield from self._settle(value)
 
     def ask_within(self, question: Question) -> Iterator[RunEvent]:
-        """The calls of a task stand in a conversation of their own: the run goes on. One that is asked
-        already is a review."""
+        """Yield an approval request of a task's call as a custom event: that call is in another conversation,
+        so the run continues. A review that was already announced only gets its full text.
+        """
         if question.id in self.reader.asked:
             self.reader.asked[question.id] = question
         elif question.open:
@@ -186,7 +188,7 @@ class AgentRun(TurnWriter):
         elif self._all_outcomes:
             how = {"outcome": {"type": "success", "pendingToolCallIds": [*self.reader.handed]}}
         else:
-            how = {}  # assistant-ui takes a success for the end, and would not send what its tools returned
+            how = {}  # assistant-ui treats a success as the end and would not send the results of its tools.
         yield {"type": "RUN_FINISHED", **self._named, **how}
 
     def _end(self, end: e.TurnEnd) -> Iterator[RunEvent]:
@@ -227,7 +229,9 @@ class AgentRun(TurnWriter):
         return {"type": "TOOL_CALL_START", **named}
 
     def _write_arguments(self, call: str, text: str) -> Iterator[RunEvent]:
-        """As they come, where they come as JSON. Calls written as text are shown when they are whole."""
+        """Yield argument chunks as they arrive if they are JSON. Calls written as text are shown when they
+        are complete.
+        """
         if call in self._written and (self._written[call] or text.lstrip().startswith("{")):
             self._written[call] += text
             yield {"type": "TOOL_CALL_ARGS", "toolCallId": call, "delta": text}
@@ -254,7 +258,8 @@ class AgentRun(TurnWriter):
             "toolCallId": end.call,
             "content": end.result.text,
         }
-        # The event has no word for a failure, and clients take `role` for success: `error` is a message's.
+        # The event has no field for failures, and clients treat `role` as success. `error` is a field of
+        # messages.
         how: RunEvent = {"role": "tool"} if end.state is CallState.COMPLETED else {"error": end.result.text}
         yield {"type": "TOOL_CALL_RESULT", **told, **how, "metadata": {"state": end.state.value}}
         if end.tool == UPDATE_STATE and self._has_state_tool and end.state is CallState.COMPLETED:
@@ -275,7 +280,7 @@ def _interrupt(id: str, asked: Question | e.CallAsked, call: str) -> JsonValue:
     schemas = {"tool": asked.schema or _words(asked), "review": _RELEASE}
     return {
         "id": id,
-        "reason": "input_required" if asked.kind == "tool" else "tool_call",  # clients bind it to its call
+        "reason": "input_required" if asked.kind == "tool" else "tool_call",  # Clients bind it to its call.
         "message": approval_text(asked),
         "toolCallId": call,
         "responseSchema": schemas.get(asked.kind, _YES_OR_NO),
@@ -293,7 +298,7 @@ def _interrupt(id: str, asked: Question | e.CallAsked, call: str) -> JsonValue:
 
 
 def _words(asked: Question | e.CallAsked) -> JsonValue:
-    """A reply to a tool that has no schema for it."""
+    """Return the schema of a reply to a tool that defines none."""
     if asked.choices and not asked.free:
         return {"type": "string", "enum": [*asked.choices]}
     return {"type": "string", "examples": [*asked.choices]} if asked.choices else {}
@@ -316,7 +321,7 @@ def _usage(usage: Usage, model: str) -> JsonValue:
 
 
 def thread_messages(message: Message) -> Iterator[JsonValue]:
-    """A stored message, with the results of its calls behind it."""
+    """Yield a stored message, followed by the results of its calls."""
     if message.role == "user":
         yield {"id": message.id, "role": "user", "content": message.text}
         return

@@ -1,1 +1,1 @@
-"""The AI SDK's UI message stream, as `useChat` and assistant-ui read it."""
+"""Serve the AI SDK's UI message stream, as `useChat` and assistant-ui read it."""

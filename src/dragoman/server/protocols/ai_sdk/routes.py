@@ -1,7 +1,7 @@
-"""Routes for `useChat`: a message and its answer as a stream, the rest of one after a reload, and an end.
+"""Define the routes for `useChat`: to stream an answer, to resume it after a reload, and to stop it.
 
-`/ai-sdk/chat` is for versions 6 and 7. Version 5 has no word for approvals: at `/ai-sdk/v5/chat` the stream
-stays open meanwhile, and questions are answered at `/questions/ID/answer`.
+`/ai-sdk/chat` is for versions 6 and 7. Version 5 does not support approvals. At `/ai-sdk/v5/chat` the stream
+stays open while a turn waits, and clients answer approval requests at `/questions/ID/answer`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ router = api_router("AI SDK")
 
 PROTOCOL = "ai-sdk"
 _HEADER = "x-vercel-ai-ui-message-stream"
-_STREAM_ID = "x-resumable-stream-id"  # assistant-ui keeps it over a reload, and asks for the rest by it
+_STREAM_ID = "x-resumable-stream-id"  # assistant-ui keeps this ID over a reload and requests the rest by it.
 _STREAM: dict[int | str, dict[str, object]] = {
     200: {"description": "Chunks of a UI message", "content": {"text/event-stream": {}}}
 }
@@ -59,22 +59,25 @@ _SETTLED = {
 
 @router.post("/ai-sdk/chat", response_class=Response, responses=_STREAM)
 async def chat(context: TheContext, body: UIChatBody, key: Key = None) -> Response:
-    """What `DefaultChatTransport` posts: something new, an answer once more, or what a call waited for."""
+    """Answer a request of `DefaultChatTransport`: a new message, a regeneration, or input for a
+    waiting call.
+    """
     async with context.readers.one_by_one(context.person, body.id):
         return await _chat(context, body, key, approvals=True)
 
 
 @router.post("/ai-sdk/v5/chat", response_class=Response, responses=_STREAM)
 async def chat_v5(context: TheContext, body: UIChatBody, key: Key = None) -> Response:
-    """The same for version 5, which knows no approvals."""
+    """Answer a request of version 5, which does not support approvals."""
     async with context.readers.one_by_one(context.person, body.id):
         return await _chat(context, body, key, approvals=False)
 
 
 @router.get("/ai-sdk/chat/{id}")
 async def read_chat(context: TheContext, id: str) -> list[dict[str, JsonValue]]:
-    """The messages of a chat, as `useChat` takes them; none of one that has not begun. The answer that is
-    being written comes with `resumeStream()`."""
+    """Return the messages of a chat for `useChat`, or none if it has not begun. `resumeStream()` delivers the
+    live answer.
+    """
     return await _read(context, id, approvals=True)
 
 
@@ -85,7 +88,7 @@ async def read_chat_v5(context: TheContext, id: str) -> list[dict[str, JsonValue
 
 @router.get("/ai-sdk/chat/{id}/stream", response_class=Response, responses=_REST)
 async def resume(context: TheContext, id: str) -> Response:
-    """The answer that is being written, from its beginning. 204 where there is none."""
+    """Stream the live answer from its beginning, or return 204 if there is none."""
     return await _resume(context, id, approvals=True)
 
 
@@ -96,7 +99,7 @@ async def resume_v5(context: TheContext, id: str) -> Response:
 
 @router.post("/ai-sdk/chat/{id}/stop")
 async def stop(context: TheContext, id: str) -> shapes.Cancelled:
-    """Stop what is being written in this chat, at once."""
+    """Stop the live answer of this chat immediately."""
     turn = await _live_turn(context, id, Right.TAKE_PART)
     cancelled = turn is not None and await context.runtime.commands.cancel(
         turn.id, "stopped", by=context.person
@@ -119,7 +122,7 @@ async def _chat(context: Context, body: UIChatBody, key: SendKey | None, *, appr
             return await _tell(context, again, approvals=approvals)
     try:
         row = await _start(context, body, said, key)
-    except TurnBusy:  # perhaps by the same message, in this moment
+    except TurnBusy:  # A request with the same message can have started the turn in this moment.
         again = await _asked_already(context, body, said)
         if again is None or body.trigger != "submit-message":
             raise
@@ -130,19 +133,19 @@ async def _chat(context: Context, body: UIChatBody, key: SendKey | None, *, appr
 
 
 async def _go_on(context: Context, answer: UIMessage, *, approvals: bool) -> Response:
-    """With the turn of an answer, which the client brings something for."""
+    """Resume the turn of an answer with the client's input."""
     row = await turn_of(context, answer.id, Right.ANSWER)
     snapshot = await context.runtime.turn(row.id).snapshot()
     stream = await _stream(context, row, approvals=approvals, message=answer.id)
     lacking = [*stream.catch_up(snapshot, answer)]
     await _bring(context, answer, stream)
-    await context.adopt(row)  # 409 where it cannot go on here
+    await context.adopt(row)  # Answers 409 if the turn cannot resume here.
     return _respond(context, row, stream, lacking, snapshot)
 
 
 async def _tell(context: Context, row: TurnRow, *, approvals: bool) -> Response:
-    """A turn from its beginning."""
-    await context.adopt(row)  # 409 where it cannot go on here
+    """Return a response with a turn from its beginning."""
+    await context.adopt(row)  # Answers 409 if the turn cannot resume here.
     stream = await _stream(context, row, approvals=approvals)
     snapshot = await context.runtime.turn(row.id).snapshot()
     return _respond(context, row, stream, stream.replay(snapshot), snapshot)
@@ -186,13 +189,13 @@ async def _live_turn(context: Context, name: str, right: Right) -> TurnRow | Non
 
 @dataclass(slots=True, frozen=True)
 class _SaidNow:
-    """What a person says, and what stands before it."""
+    """The user's new message, and the messages before it."""
 
-    mark: str  # the client's own id of it
+    mark: str  # the ID that the client gave it
     content: tuple[Part, ...]
     kept: dict[str, JsonValue]
     before: list[EarlierMessage]
-    answer: UIMessage | None  # the last one before it
+    answer: UIMessage | None  # the last answer before it
 
     @property
     def text(self) -> str:
@@ -215,7 +218,7 @@ async def _said_now(context: Context, body: UIChatBody) -> _SaidNow:
 
 
 async def _start(context: Context, body: UIChatBody, said: _SaidNow, key: SendKey | None) -> TurnRow:
-    """The turn that answers the last message, or answers it once more."""
+    """Start a turn that answers the last message or regenerates its answer."""
     options = body.turn_options()
     if body.trigger == "regenerate-message":
         again = await _turn_to_repeat(context, body, said)
@@ -240,7 +243,9 @@ async def _start(context: Context, body: UIChatBody, said: _SaidNow, key: SendKe
 
 
 async def _turn_to_repeat(context: Context, body: UIChatBody, said: _SaidNow) -> TurnRow | None:
-    """The one that is named, else the last that answered this message. None where that never arrived."""
+    """Return the named turn, or the last one that answered this message. None if the message never
+    arrived.
+    """
     conversation = await conversation_of(context, body.id, PROTOCOL, Right.TAKE_PART)
     if conversation is None:
         return None
@@ -254,8 +259,11 @@ async def _turn_to_repeat(context: Context, body: UIChatBody, said: _SaidNow) ->
 
 
 async def _asked_already(context: Context, body: UIChatBody, said: _SaidNow) -> TurnRow | None:
-    """The turn that answers this very message: it is sent again by who lost the response, or by a second tab.
-    What was edited, broke off or failed is said anew."""
+    """Return the turn that already answers this message, or None.
+
+    A client that lost the response, or a second tab, sends the message again. An edited message starts a new
+    turn, and so does one whose turn was cancelled or failed.
+    """
     conversation = await conversation_of(context, body.id, PROTOCOL, Right.TAKE_PART)
     if conversation is None or body.message is not None or not said.mark:
         return None
@@ -270,8 +278,9 @@ async def _content(context: Context, message: UIMessage) -> tuple[Part, ...]:
 
 
 async def _part(context: Context, part: UIPart, role: str) -> Part | None:
-    """None for what the SDK does not send to models either: it is for the page. BadRequest for what cannot be
-    read, or is not a person's to say."""
+    """Return a part, or None for parts that the SDK shows only in the client. Raises BadRequest for parts
+    that are unreadable or that a user message cannot contain.
+    """
     match part.type:
         case "text":
             return Text(part.text)
@@ -307,8 +316,9 @@ def _brought_result(part: UIPart) -> ToolResult:
 
 
 async def _join(context: Context, said: _SaidNow, *, approvals: bool) -> Response | None:
-    """Something new beside what the last answer's calls waited for: its turn goes on with both, in a message
-    of its own. None where it waits for nothing that is brought here."""
+    """Steer a turn with a new message that arrives together with input for the last answer's calls. The
+    answer continues in a separate message. None if no turn waits for this input.
+    """
     try:
         row = await turn_of(context, said.answer.id if said.answer is not None else "", Right.TAKE_PART)
     except NotFound:
@@ -316,7 +326,7 @@ async def _join(context: Context, said: _SaidNow, *, approvals: bool) -> Respons
     assert said.answer is not None
     snapshot = await context.runtime.turn(row.id).snapshot()
     marks = [message.metadata.get(PROTOCOL) for message in snapshot.messages if message.id != row.message]
-    known = bool(said.mark) and said.mark in marks  # it is sent again
+    known = bool(said.mark) and said.mark in marks  # The client sent this message before.
     if not known:
         if not row.live or not _brings(said.answer, snapshot):
             return None
@@ -334,7 +344,7 @@ async def _join(context: Context, said: _SaidNow, *, approvals: bool) -> Respons
 
 
 def _brings(answer: UIMessage, snapshot: Snapshot) -> bool:
-    """Whether something that the turn waits for is in this message."""
+    """Return whether this message contains input that the turn waits for."""
     open = {question.id for question in snapshot.questions}
     calls = {call.id for message in snapshot.messages for call in message.calls if not call.state.settled}
     return any(
@@ -345,7 +355,7 @@ def _brings(answer: UIMessage, snapshot: Snapshot) -> bool:
 
 
 async def _bring(context: Context, message: UIMessage, stream: UIMessageStream) -> None:
-    """Answers and results in a message that the client has gone on with. What is settled already, is."""
+    """Pass on the answers and results in a message that the client continues. Settled ones are ignored."""
     commands = context.runtime.commands
     for part in message.calls:
         with suppress(AlreadyAnswered, NotFound, TurnEnded):

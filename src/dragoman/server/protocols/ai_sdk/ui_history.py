@@ -1,4 +1,4 @@
-"""Writes a stored chat as the messages that `useChat` shows, for a page that is loaded again."""
+"""Write a stored chat as `useChat` messages, for a page that is loaded again."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ _STATES = ("tool-output-available", "tool-output-error", "tool-output-denied")
 def chat_messages(
     path: Sequence[Message], mark: str, *, live: Collection[str], brought: Collection[str], approvals: bool
 ) -> Iterator[Chunk]:
-    """Under the ids by which the client knows them. What a turn that is `live` says comes with its stream."""
-    begun: set[str] = set()  # turns of which a part is shown already
-    before = ""  # the last message of the answer above
+    """Yield the messages under the IDs that the client knows. The answer of a `live` turn comes with its
+    stream.
+    """
+    begun: set[str] = set()  # turns of which a part has already been shown
+    before = ""  # the last message of the previous answer
     for (turn, role), group in groupby(path, key=lambda one: (one.turn, one.role)):
         messages = [*group]
         if role == "user":
@@ -50,7 +52,7 @@ def _person(message: Message, mark: str) -> Chunk:
 
 
 def _folded(chunks: Iterable[Chunk]) -> Chunk:
-    """The message that a client makes of them."""
+    """Return the message that a client builds from these chunks."""
     message: Chunk = {"role": "assistant"}
     parts: list[Chunk] = []
     calls: dict[JsonValue, Chunk] = {}
@@ -80,7 +82,7 @@ def _folded(chunks: Iterable[Chunk]) -> Chunk:
 
 
 def _call(chunk: Chunk, tool: str) -> Chunk:
-    """A tool of the page is a part of its own type; any other is a dynamic one."""
+    """Return the part of a call: typed by name for a tool of the client, dynamic for any other."""
     named: Chunk = (
         {"type": "dynamic-tool", "toolName": tool} if chunk.get("dynamic") else {"type": f"tool-{tool}"}
     )

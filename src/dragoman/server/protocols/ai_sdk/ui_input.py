@@ -1,4 +1,4 @@
-"""What `useChat` sends: the messages as it shows them, of which the last one says what is new."""
+"""Parse the input of `useChat`: the messages as it shows them. The last one contains what is new."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Approval(Loose):
 
 
 class UIPart(Loose):
-    """Of any kind: which fields count is told by `type` and `state`."""
+    """A part of any kind. `type` and `state` determine which fields apply."""
 
     type: Annotated[str, Field(max_length=200)]
     text: str = ""
@@ -42,11 +42,11 @@ class UIPart(Loose):
 
     @property
     def settled(self) -> bool:
-        """Of a call: it has its result."""
+        """Whether a call has its result."""
         return self.state in ("output-available", "output-error", "output-denied")
 
 
-KEPT = "ai-sdk.message"  # in a message's metadata: what of it is for the page
+KEPT = "ai-sdk.message"  # the key in a message's metadata for data that only the client reads
 
 
 class UIMessage(WithContent):
@@ -61,7 +61,7 @@ class UIMessage(WithContent):
 
     @property
     def kept(self) -> dict[str, JsonValue]:
-        """What the page gets back, and the model does not see: data parts and metadata."""
+        """The data parts and metadata. The client gets them back, and the model does not see them."""
         data: JsonValue = [
             {"type": part.type, "data": part.data, **({"id": part.id} if part.id is not None else {})}
             for part in self.parts
@@ -74,7 +74,7 @@ class UIMessage(WithContent):
 
     @property
     def texts(self) -> Iterator[str]:
-        """Of a system message, which has nothing else. BadRequest for what has."""
+        """Yield the texts of a system message. Raises BadRequest for other parts."""
         for part in self.parts:
             if part.type != "text":
                 raise unreadable(part.type)
@@ -82,7 +82,7 @@ class UIMessage(WithContent):
 
 
 class ClientTool(Loose):
-    """As assistant-ui describes it, or with the schema under the SDK's own name."""
+    """A tool as assistant-ui describes it, or with the SDK's field name for the schema."""
 
     description: str = ""
     parameters: dict[str, JsonValue] | None = None
@@ -90,7 +90,7 @@ class ClientTool(Loose):
 
 
 class UIChatBody(WithContent):
-    """The fields of `DefaultChatTransport`, and what an application may add with its `body` option."""
+    """The fields of `DefaultChatTransport`, and those that an application can add by its `body` option."""
 
     id: str
     messages: Annotated[list[UIMessage], Field(max_length=10_000, default_factory=list)]
@@ -116,14 +116,17 @@ class UIChatBody(WithContent):
 
     @property
     def continues(self) -> bool:
-        """A message alone goes on with the chat that the server has. An edited one names what it replaces;
-        `messages: []` beside a `message` starts over."""
+        """Whether the request continues the server's chat: it contains a single message.
+
+        An edited message names the one that it replaces. `messages: []` together with a `message` starts
+        over.
+        """
         alone = len(self.messages) == 1 and self.trigger == "submit-message" and self.message is None
         return alone and not self._starts_over
 
     @property
     def gone_on_with(self) -> UIMessage | None:
-        """The answer that this request brings something for: the last message, or one that it names."""
+        """The answer that this request has input for: the last message, or the one that it names."""
         if self.trigger != "submit-message":
             return None
         named = [one for one in self.messages if one.id == self.message] or self.messages[-1:]

@@ -1,7 +1,7 @@
-"""Writes a turn as the chunks that `useChat` of the AI SDK (5, 6 and 7) folds into one UI message.
+"""Write a turn as the chunks that `useChat` of the AI SDK (5, 6 and 7) folds into one UI message.
 
-The message of a turn has the turn's id. Tools that came with the request are static parts, run by the page
-that sent them; all others are dynamic ones, since no page knows them beforehand.
+The message of a turn has the turn's ID. Tools of the request are static parts, which the client runs. All
+others are dynamic parts, because no client knows them beforehand.
 """
 
 from __future__ import annotations
@@ -36,14 +36,15 @@ Chunk: TypeAlias = dict[str, JsonValue]
 
 
 def file_chunk(file: File) -> Chunk:
-    """By its address here: `useChat` takes any."""
+    """Return a file by its relative address, which `useChat` accepts."""
     url = file.url or f"/api/files/{file.blob}?type={file.media_type}"
     return {"type": "file", "url": url, "mediaType": file.media_type}
 
 
 def question_chunk(id: str, asked: Question | e.CallAsked) -> Chunk:
-    """Everything that a person is to know who answers it, wherever; `shown` is all of it in one text, with
-    nothing invisible in it."""
+    """Return everything that a user must know to answer an approval request. `shown` has all of it as one
+    string, without invisible characters.
+    """
     about: Chunk = {
         "id": id,
         "call": asked.call,
@@ -63,7 +64,7 @@ def question_chunk(id: str, asked: Question | e.CallAsked) -> Chunk:
 
 
 def data_chunk(name: str, data: JsonValue, *, id: str | None = None, transient: bool = False) -> Chunk:
-    """What the protocol has no word for."""
+    """Return a chunk for data that the protocol does not define."""
     chunk: Chunk = {"type": f"data-{name}", "data": data}
     if id is not None:
         chunk["id"] = id
@@ -76,7 +77,7 @@ def usage_data(usage: Usage) -> JsonValue:
     return {key: value for key, value in asdict(usage).items() if value is not None}
 
 
-APPROVALS = frozenset({"approve", "run", "loop", "interrupted"})  # questions that a yes or no answers
+APPROVALS = frozenset({"approve", "run", "loop", "interrupted"})  # approval requests that yes or no answers
 _FINISH = {
     "stop": "stop",
     "length": "length",
@@ -92,8 +93,11 @@ _FINISH = {
 
 
 class UIMessageStream(TurnWriter):
-    """`brought` are the tools of the request; `approvals`: the client knows the word for them (from 6 on);
-    `message`: the id under which it has the answer, or will have it."""
+    """Writes one turn as UI message chunks.
+
+    `brought` are the tools of the request. `approvals` tells whether the client supports them (from 6 on).
+    `message` is the ID of the answer at the client.
+    """
 
     def __init__(
         self,
@@ -109,12 +113,12 @@ class UIMessageStream(TurnWriter):
         self._message = message or turn
         self._conversation = conversation
         self._has_approvals = approvals
-        self._part = ""  # the id of the part that is being written
+        self._part = ""  # the ID of the current part
         self._parts = 0
-        self._shown: dict[str, JsonValue] = {}  # calls whose arguments the client has, and what they are
-        self._earlier: set[str] = set()  # calls of a message that the client goes on behind
-        self._said = ""  # what stands between that and this one
-        self._ends_in_calls = False  # the last step, as far as the client has it
+        self._shown: dict[str, JsonValue] = {}  # calls whose arguments the client has, with these arguments
+        self._earlier: set[str] = set()  # calls of an earlier message that this one continues
+        self._said = ""  # the user message between the two
+        self._ends_in_calls = False  # whether the last step that the client has ends in calls
 
     def begin(self) -> Chunk:
         about: JsonValue = {"turn": self._turn, "conversation": self._conversation}
@@ -125,7 +129,7 @@ class UIMessageStream(TurnWriter):
 
     @property
     def waits(self) -> bool:
-        """Whether the turn waits, and the client can move it: it comes back with another request."""
+        """Whether the turn waits for something that the client can bring with its next request."""
         asked = self.reader.asked.values() if self._has_approvals else ()
         theirs = bool(self.reader.handed) or any(about.kind in APPROVALS for about in asked)
         return self.reader.waits and theirs
@@ -133,8 +137,9 @@ class UIMessageStream(TurnWriter):
     # ── what has been said already ────────────────────────────────────────────────────────────────
 
     def go_on_behind(self, snapshot: Snapshot, place: int, said: str) -> Iterator[Chunk]:
-        """What was said up to this place stands in an earlier message of the client's, with this of the
-        person's behind it. What came after it, and follows, is in a message of its own."""
+        """Yield the answer after this place as a separate message. The part before it is in an earlier
+        message of the client, followed by the user message `said`.
+        """
         before, self._said = snapshot.messages[:place], said
         self._skip(self.reader.tell(before))
         self._earlier = {call.id for message in before for call in message.calls}
@@ -144,8 +149,11 @@ class UIMessageStream(TurnWriter):
                 yield from self.write(value)
 
     def catch_up(self, snapshot: Snapshot, shown: UIMessage) -> Iterator[Chunk]:
-        """Of the turn so far what a client lacks who shows this much of it: results of calls, and all that
-        came after them. It may have been answered elsewhere, or by an earlier request that was lost."""
+        """Yield what a client lacks that shows this much of the answer: results of calls, and everything
+        after them.
+
+        The turn can have been answered elsewhere, or by an earlier request whose response was lost.
+        """
         has = {part.call: part for part in shown.calls}
         known = {part.approval.id for part in has.values() if part.approval is not None}
         common = [place for place, one in enumerate(snapshot.messages) if any(c.id in has for c in one.calls)]
@@ -159,7 +167,9 @@ class UIMessageStream(TurnWriter):
                 yield from self.write(value)
 
     def _results(self, message: Message, has: Mapping[str, UIPart]) -> Iterator[Chunk]:
-        """Of a reply that the client has: results of calls, and with which arguments they ran."""
+        """Yield the results of calls in a reply that the client already has, with the arguments that were
+        used.
+        """
         for value in self.reader.tell([message]):
             if isinstance(value, e.CallEnd) and value.call in has and not has[value.call].settled:
                 yield from self.write(value)
@@ -170,15 +180,14 @@ class UIMessageStream(TurnWriter):
             self._ends_in_calls = bool(message.calls)
 
     def _skip(self, values: Iterable[Value]) -> None:
-        """The client has it."""
+        """Advance the state without output: the client already has these values."""
         for _ in self.write_all(values):
             pass
 
     # ── what happens ──────────────────────────────────────────────────────────────────────────────
 
     def events(self, event: e.Event) -> Iterator[Chunk]:
-        """What is about a call stands where the call does: with the client, if that is in an earlier
-        message."""
+        """Yield chunks, but none about calls of an earlier message: those belong to that message."""
         return (one for one in super().events(event) if one.get("toolCallId") not in self._earlier)
 
     def write(self, value: Value) -> Iterator[Chunk]:
@@ -252,8 +261,9 @@ class UIMessageStream(TurnWriter):
                 yield from self._end_call(value)
 
     def ask_within(self, question: Question) -> Iterator[Chunk]:
-        """The calls of a task stand in a conversation of their own: the stream stays open. A review comes in
-        place of what its event told: that has no result."""
+        """Yield an approval request of a task's call: that call is in another conversation, so the stream
+        stays open. A review replaces its event, which lacks the result.
+        """
         if question.open:
             yield question_chunk(question.id, question)
 
@@ -262,9 +272,10 @@ class UIMessageStream(TurnWriter):
         yield {"type": "finish", "finishReason": "tool-calls"}
 
     def _end(self, end: e.TurnEnd) -> Iterator[Chunk]:
-        if self._ends_in_calls:  # a client whose last step has but results sends them in, again and again
+        if self._ends_in_calls:  # A client whose last step has only results would send them again and again.
             yield self._start_step()
-            yield {"type": "message-metadata", "messageMetadata": {"turn": self._turn}}  # now it is shown
+            # The client shows the step from here on.
+            yield {"type": "message-metadata", "messageMetadata": {"turn": self._turn}}
         if end.state == "cancelled":
             yield {"type": "abort"}
             return
@@ -311,7 +322,7 @@ class UIMessageStream(TurnWriter):
             and end.state is not CallState.COMPLETED
         ):
             refused: Chunk = {"toolCallId": call, "toolName": tool, "input": end.arguments}
-            yield {"type": "tool-input-error", **refused, "errorText": result.text}  # nobody is to run it
+            yield {"type": "tool-input-error", **refused, "errorText": result.text}  # The call must not run.
             return
         yield from self._show_input(call, tool, end.arguments)
         if end.state is CallState.COMPLETED:

@@ -1,1 +1,1 @@
-"""The API of OpenAI: its SDKs, and what is built on them, talk to agents and models here."""
+"""Serve OpenAI's API, so that its SDKs and tools based on them can use Dragoman's agents and models."""

@@ -1,4 +1,4 @@
-"""Errors as OpenAI words them: an object with message, type, param and code, under fitting HTTP statuses."""
+"""Format errors as OpenAI does: an object with message, type, param and code, and a fitting HTTP status."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ _TYPES = {
     429: "rate_limit_error",
 }
 _CODES = {401: "invalid_api_key", 404: "not_found", 413: "request_too_large", 429: "rate_limit_exceeded"}
-_SOON, _LATER = "1", "30"  # seconds until it may be tried again
-# The SDKs repeat what failed with 409, 429 or 5xx by themselves, unless a header says not to.
+_SOON, _LATER = "1", "30"  # seconds until the client may retry
+# By default, the SDKs retry requests that failed with 409, 429 or 5xx.
 NEVER_AGAIN = {"x-should-retry": "false"}
 
 
 class ApiRefusal(Exception):
-    """A request that cannot be done as asked. `param` names the field that is to blame."""
+    """A request that cannot be fulfilled. `param` names the invalid field."""
 
     def __init__(
         self, message: str, param: str | None = None, *, status: int = 400, code: str | None = None
@@ -68,7 +68,7 @@ def error_body(
 
 
 def json_response(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """Half a character, which a model or a person may have sent, does not keep the rest from being read."""
+    """Return JSON. A lone surrogate, which a model or a user can have sent, is replaced."""
     data = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
     return Response(data, status, headers or {}, media_type="application/json")
 
@@ -85,7 +85,7 @@ def error_response(
 
 
 def response_to(error: DragomanError) -> Response:
-    """How an error that is no bug is answered."""
+    """Return the response for an expected error."""
     detail = without_paths(str(error))
     match error:
         case NotFound(noun="model" | "agent"):
@@ -110,7 +110,7 @@ def response_to(error: DragomanError) -> Response:
 
 
 class OpenAIRoute(APIRoute):
-    """A route whose errors, whichever they are, have OpenAI's form."""
+    """A route that formats all of its errors as OpenAI does."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -142,7 +142,9 @@ async def _answered(handle: Callable[[Request], Awaitable[Response]], request: R
 
 
 def _malformed(error: RequestValidationError) -> Response:
-    """The fault that lies deepest: of what may be a text or a list, the one of the kind that was sent."""
+    """Return the deepest error. If a field accepts a string or a list, this is the error for the kind that
+    was sent.
+    """
     faults = error.errors() or [{"loc": (), "msg": "it cannot be read", "type": ""}]
     steps, fault = max(((_steps(fault, error.body), fault) for fault in faults), key=lambda one: len(one[0]))
     param = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).lstrip(".")
@@ -156,8 +158,9 @@ def _malformed(error: RequestValidationError) -> Response:
 
 
 def _steps(fault: Mapping[str, Any], body: Any) -> list[str | int]:
-    """Where it is, as the SDKs' users wrote it: `messages[0].content`. The checks name more on the way there,
-    such as the kind of message that they tried."""
+    """Return the place of an error as SDK users write it, such as `messages[0].content`. Validation also
+    names the types that it tried on the way.
+    """
     source, *steps = fault["loc"] or ("body",)
     if source != "body":
         return steps

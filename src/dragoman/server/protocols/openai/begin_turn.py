@@ -1,4 +1,4 @@
-"""Begins the turn that a request asks for, or goes on with the one whose calls the caller has run."""
+"""Begin the turn that a request asks for, or resume the one whose calls the caller has run."""
 
 from __future__ import annotations
 
@@ -38,12 +38,15 @@ from dragoman.store.store import SendKey, Store
 from dragoman.turn.facts import CallChange, TurnOptions, options_in
 from dragoman.turn.send import send_key, turn_options
 
-_CAME_TO_NOTHING = ("cancelled", "error")  # turns whose answer is made anew for who asks again
+# states of a turn whose answer is regenerated when the request is repeated
+_CAME_TO_NOTHING = ("cancelled", "error")
 
 
 @dataclass(slots=True, frozen=True)
 class ReplyPlace:
-    """Where a reply is: in which turn, and behind which message of it (None: from its start)."""
+    """The place of a reply: its turn, and the message in it after which the reply starts. None is the turn's
+    start.
+    """
 
     turn: str
     conversation: str
@@ -52,15 +55,15 @@ class ReplyPlace:
 
 @dataclass(slots=True, frozen=True)
 class ReplyRequest:
-    """A request, read and checked. `conversation` and `parent` where the caller names them."""
+    """A validated request. `conversation` and `parent` are set if the caller names them."""
 
     brought: Brought
     options: TurnOptions
     conversation: str | None = None
     parent: str | None = None
-    metadata: Mapping[str, JsonValue] | None = None  # of the request, stored with the message
+    metadata: Mapping[str, JsonValue] | None = None  # the request's metadata, stored with the message
     key: SendKey | None = None
-    retried: bool = False  # by an SDK, of its own accord
+    retried: bool = False  # whether an SDK retries it automatically
 
 
 async def options_for(
@@ -70,7 +73,7 @@ async def options_for(
     system: str | None,
     output: OutputSpec | None,
 ) -> TurnOptions:
-    """What the turn is to be like. `model` names an agent, or a model as PROVIDER/MODEL."""
+    """Return the options of the turn. `model` names an agent, or a model as PROVIDER/MODEL."""
     services = await context.services()
     agent = body.model if body.model in services.agents else None
     model = body.model if agent is None else None
@@ -87,18 +90,19 @@ async def options_for(
         agent=agent,
         system=system,
         options=options,
-        continuations=0 if "max_tokens" in options else None,  # the caller wants no more than that
+        # The caller's `max_tokens` limits the whole answer.
+        continuations=0 if "max_tokens" in options else None,
         client_tools=tool_specs(body.tools),
     )
 
 
 async def begin(context: Context, wanted: ReplyRequest) -> ReplyPlace:
-    """Everything is stored when it returns, and the turn runs."""
+    """Start or find the turn of a request and return the place of its reply. Everything is stored by then."""
     brought = wanted.brought
     check_calls(brought)
     if wanted.key is not None:
         turn = await context.turn_begun_with(wanted.key)
-        if turn is not None:  # whatever became of it: nothing runs twice
+        if turn is not None:  # Whatever happened to that turn, nothing runs twice.
             return await _joined(context, turn)
     if brought.outputs:
         place = await _go_on(context, wanted)
@@ -140,7 +144,7 @@ async def _joined(context: Context, turn: str) -> ReplyPlace:
 
 
 async def _answer_history(context: Context, wanted: ReplyRequest) -> ReplyPlace:
-    """A history of another program that ends with what came of its calls: the turn begins behind them."""
+    """Answer a history of another program that ends with call outputs. The turn begins after them."""
     entries = wanted.brought.entries
     replies = [entry for entry in entries if isinstance(entry, AssistantEntry)]
     made = {call.id for call in replies[-1].calls} if replies else set()
@@ -161,9 +165,10 @@ async def _answer_history(context: Context, wanted: ReplyRequest) -> ReplyPlace:
             change, options=wanted.options, key=wanted.key, by=context.person
         )
     except DragomanError:
-        await context.runtime.store.delete_conversation(conversation)  # nothing was said in it
+        await context.runtime.store.delete_conversation(conversation)  # The conversation has no turn.
         raise
-    if (await context.runtime.store.turn(turn)).conversation != conversation:  # the same, at the same moment
+    # The same request arrived twice at the same time.
+    if (await context.runtime.store.turn(turn)).conversation != conversation:
         await context.runtime.store.delete_conversation(conversation)
         return await _joined(context, turn)
     context.publisher.changed(conversation)
@@ -172,13 +177,15 @@ async def _answer_history(context: Context, wanted: ReplyRequest) -> ReplyPlace:
 
 
 async def _last_copied(context: Context, turn: str, steps: int) -> str | None:
-    """The message behind which the reply begins: the turn has begun with so many that were made before."""
+    """Return the message after which the reply begins. The turn starts with copies of `steps` earlier
+    replies.
+    """
     async for event in context.runtime.turn(turn).events():
         if isinstance(event, MessageAdded) and event.message.role == "assistant":
             steps -= 1
             if steps == 0:
                 return event.message.id
-    return None  # it ended before that
+    return None  # The turn ended before it had them all.
 
 
 async def _history(
@@ -187,8 +194,10 @@ async def _history(
     options: TurnOptions,
     asked_with: dict[str, JsonValue] | None = None,
 ) -> tuple[Conversation, list[Message]]:
-    """A new conversation, not stored yet, that begins with what the caller says was said before. `asked_with`
-    is kept with the last thing that a person said in it: it is answered next."""
+    """Return a new conversation that begins with the caller's history. It is not stored yet.
+
+    `asked_with` becomes metadata of the last user message, which is answered next.
+    """
     id, now = new_id("conv"), context.runtime.services.clock()
     messages = await messages_of(earlier, id, context)
     if messages:
@@ -206,8 +215,12 @@ async def _history(
 
 
 async def _go_on(context: Context, wanted: ReplyRequest) -> ReplyPlace | None:
-    """Deliver what came of them. None where they are no calls of a turn of ours. Sent twice, as clients do
-    that lost the connection, it is delivered once; a turn that has come to nothing since is made anew."""
+    """Deliver the outputs of calls, and return the place of the reply. None if they answer no call of a
+    stored turn.
+
+    Clients that lost the connection send outputs twice, but they are delivered once. If the turn has
+    failed or was cancelled since, its answer is regenerated.
+    """
     outputs = {output.call: output for output in wanted.brought.outputs}
     maker = await _maker(context, wanted.brought.outputs[0].call)
     if maker is None or maker.turn is None:
@@ -233,10 +246,10 @@ async def _go_on(context: Context, wanted: ReplyRequest) -> ReplyPlace | None:
     failed = row.state in _CAME_TO_NOTHING and not wanted.retried
     if failed and all(calls[id].state is CallState.COMPLETED for id in outputs):
         if wanted.brought.sent:
-            return None  # something new is said
+            return None  # There is a new message to answer.
         return await _answer_anew(context, maker, [*outputs][-1], wanted)
     if not waiting and wanted.brought.sent and not await _was_said(context, maker.turn, wanted):
-        return None  # they are history by now, and something new is said
+        return None  # These outputs belong to the history, and there is a new message to answer.
     commands = context.runtime.commands
     if waiting and wanted.brought.sent:
         await commands.steer(maker.turn, await parts_of(wanted.brought.sent, context), by=context.person)
@@ -248,7 +261,9 @@ async def _go_on(context: Context, wanted: ReplyRequest) -> ReplyPlace | None:
 
 
 async def _answer_anew(context: Context, maker: Message, call: str, wanted: ReplyRequest) -> ReplyPlace:
-    """Of a turn that broke off or failed behind the calls, whose results are asked about once more."""
+    """Regenerate the answer of a turn that was cancelled or failed after these calls. The caller sent their
+    results again.
+    """
     messages, _ = await context.runtime.store.messages(maker.conversation)
     made = next(one for one in maker.calls if one.id == call)
     assert made.result is not None
@@ -263,7 +278,7 @@ async def _answer_anew(context: Context, maker: Message, call: str, wanted: Repl
 
 
 async def _was_said(context: Context, turn: str, wanted: ReplyRequest) -> bool:
-    """Whether the turn that made the calls has the message already, or still runs and takes no other."""
+    """Return whether the turn of the calls has this message already, or still runs and accepts no other."""
     if (await context.runtime.store.turn(turn)).live:
         return True
     text = "".join(
@@ -278,7 +293,7 @@ async def _brought_tools(context: Context, turn: str) -> tuple[ToolSpec, ...]:
 
 
 async def _maker(context: Context, call: str) -> Message | None:
-    """The message that made a call, if it is this person's."""
+    """Return the message that made a call, or None if the user has no access."""
     store = context.runtime.store
     try:
         await context.call(call, Right.TAKE_PART)
@@ -292,14 +307,16 @@ async def _maker(context: Context, call: str) -> Message | None:
 # ── requests that a client sends again ──────────────────────────────────────────────────────────────────────
 
 
-_COUNTED = 3600.0  # seconds; the SDKs wait ten minutes for an answer, unless they are told otherwise
-_UNCOUNTED = 60.0  # of clients that do not say whether they ask again
+_COUNTED = 3600.0  # Seconds: by default, the SDKs wait ten minutes for an answer.
+_UNCOUNTED = 60.0  # the same for clients that do not mark retries
 
 
 async def attempt_of(request: Request, now: float, conversation: str | None = None) -> SendKey:
-    """What the turn of a request is known by: the caller's idempotency key, else a hash of the request. One
-    that an SDK counts as a retry joins the turn of the first; one that it counts as the first joins none that
-    was begun before it came."""
+    """Return the key of a request's turn: the caller's idempotency key, or a hash of the request.
+
+    A retry of an SDK joins the turn of the first request. A request that an SDK marks as its first joins no
+    turn from before the request.
+    """
     sent = f"{request.url.path} {conversation or ''} ".encode() + await request.body()
     if (named := request.headers.get("idempotency-key")) is not None:
         return send_key(named, sent, now)
@@ -310,13 +327,14 @@ async def attempt_of(request: Request, now: float, conversation: str | None = No
 
 
 def is_retry(request: Request) -> bool:
-    """Whether an SDK says so."""
+    """Return whether an SDK marks the request as a retry."""
     return request.headers.get("x-stainless-retry-count", "0") != "0"
 
 
 async def answer_begins_behind(store: Store, turn: str) -> str | None:
-    """The message behind which the answer of a turn begins. A turn that answers what the caller brought
-    begins with copies of the replies that were made before."""
+    """Return the message after which the answer of a turn begins, or None. A turn that answers the outputs of
+    calls begins with copies of earlier replies.
+    """
     row = await store.turn(turn)
     messages, _ = await store.messages(row.conversation)
     before = next(message.turn for message in messages if message.id == row.message)
@@ -346,7 +364,9 @@ def response_id(place: ReplyPlace) -> str:
 
 
 def parse_response_id(id: str) -> tuple[str, str | None]:
-    """The turn, and the message of it behind which the response begins."""
+    """Return the turn, and the message in it after which the response begins. Raises NotFound for an invalid
+    ID.
+    """
     found = _RESPONSE.fullmatch(id)
     if found is None:
         raise NotFound("response", id)
@@ -355,7 +375,7 @@ def parse_response_id(id: str) -> tuple[str, str | None]:
 
 
 def headers_of(place: ReplyPlace) -> dict[str, str]:
-    """Where it can be seen and answered, for who wants to know."""
+    """Return headers that name the turn and conversation, so that a client can show them and answer there."""
     return {
         "x-request-id": place.turn,
         "x-dragoman-turn": place.turn,

@@ -1,4 +1,4 @@
-"""Chat completions: the route, the body of a request, and the answer in chunks and whole."""
+"""Serve chat completions: the route, the body of a request, and the answer in chunks or whole."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class AssistantMessage(Lenient):
     content: AnyContent | None = None
     refusal: str | None = None
     tool_calls: Annotated[list[CallOfMessage] | None, Field(max_length=MANY)] = None
-    # what is refused
+    # refused fields
     audio: JsonValue = None
     function_call: JsonValue = None
 
@@ -153,7 +153,7 @@ class ChatBody(AnswerOptions):
     stop: str | list[str] | None = None
     reasoning_effort: str | None = None
     verbosity: str | None = None
-    # what is refused
+    # refused fields
     n: int | None = None
     logprobs: bool | None = None
     top_logprobs: int | None = None
@@ -172,7 +172,7 @@ class ChatBody(AnswerOptions):
         return self.options(
             {
                 "max_tokens": self.max_completion_tokens or self.max_tokens,
-                "presence_penalty": self.presence_penalty or None,  # 0 is what it is without it
+                "presence_penalty": self.presence_penalty or None,  # 0 has no effect
                 "frequency_penalty": self.frequency_penalty or None,
                 "seed": self.seed,
                 "stop": stop,
@@ -210,21 +210,21 @@ def _brought_call(made: CallOfMessage) -> BroughtCall:
 # ── the answer ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-BREAK = "\n\n"  # between what was said before a call of ours and after it
+BREAK = "\n\n"  # between the text before one of the server's calls and the text after it
 
 
 @dataclass(slots=True)
 class ChatCompletion:
-    """One answer. `chunks` is what it adds to a stream; `whole` what it is in the end."""
+    """One answer. `chunks` yields its stream, and `whole` returns the final object."""
 
     id: str
     model: str
     created: int
-    with_usage: bool = False  # the last chunk has it
+    with_usage: bool = False  # whether the last chunk contains the usage
     over: ReplyOver | None = None
     _texts: list[str] = field(default_factory=list)
-    _message: str = ""  # whose text came last
-    _begins: int = 0  # where its texts begin
+    _message: str = ""  # the message of the last text
+    _begins: int = 0  # the index where its texts begin
     _calls: list[dict[str, Any]] = field(default_factory=list)
 
     def begin(self) -> dict[str, Any]:
@@ -310,7 +310,7 @@ def usage_of(usage: Usage) -> dict[str, Any]:
 
 
 def status_of(over: ReplyOver) -> int:
-    """The HTTP status of a reply that came to nothing."""
+    """Return the HTTP status of a failed reply."""
     if over.outcome == "cancelled":
         return 409
     if over.kind in REFUSED:
@@ -338,7 +338,7 @@ async def create_completion(
     body: ChatBody,
     x_dragoman_conversation: Annotated[str | None, Header(max_length=100)] = None,
 ) -> Response:
-    """Say something, or bring the results of calls. Who hangs up cancels the turn."""
+    """Answer a message or the outputs of calls. A client that disconnects cancels the turn."""
     output = body.response_format.spec("response_format.json_schema") if body.response_format else None
     brought = await body.brought(context)
     options = await options_for(context, body, body.request_options(), brought.prompt, output)
@@ -398,6 +398,6 @@ def _answer(completion: ChatCompletion, place: ReplyPlace) -> Response:
     over = completion.over
     if over is None or over.outcome in ("completed", "tool_calls"):
         return json_response(completion.whole(), headers=headers_of(place))
-    # What the turn did is done: repeated by a client of its own accord, it would be done twice.
+    # A client that retried automatically would repeat the actions of the turn.
     failed = {"error": failure_body(over)}
     return json_response(failed, status_of(over), {**headers_of(place), **NEVER_AGAIN})

@@ -1,4 +1,4 @@
-"""Conversations as the API of OpenAI has them: begun with items, read, listed by item and deleted."""
+"""Serve conversations as OpenAI's API does: create them with items, read, list their items, and delete."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dragoman.turn.facts import options_in
 from dragoman.turn.settings import unchecked
 
 router = APIRouter(prefix="/conversations", route_class=OpenAIRoute, include_in_schema=False)
-_MOST = 20  # items to begin with, as OpenAI has it
+_MOST = 20  # OpenAI's maximum number of initial items
 
 
 class ConversationBody(StrictBody):
@@ -60,7 +60,7 @@ async def read_conversation(context: TheContext, id: str) -> dict[str, Any]:
 
 @router.post("/{id}")
 async def change_conversation(context: TheContext, id: str, body: MetadataBody) -> dict[str, Any]:
-    """The metadata is replaced as a whole."""
+    """Replace the metadata as a whole."""
     before = (await context.conversation(id, Right.OWN)).settings.get("metadata")
     removed = dict.fromkeys(before) if isinstance(before, dict) else {}
     handle = await context.runtime.conversation(id)
@@ -71,7 +71,7 @@ async def change_conversation(context: TheContext, id: str, body: MetadataBody) 
 
 @router.delete("/{id}")
 async def delete_conversation(context: TheContext, id: str) -> dict[str, Any]:
-    """With everything in it. What runs there is cancelled first."""
+    """Delete a conversation with everything in it. Its running turns are cancelled first."""
     await context.check(id, Right.OWN)
     await context.delete(id)
     return {"id": id, "object": "conversation.deleted", "deleted": True}
@@ -86,7 +86,7 @@ async def list_items(
     order: Literal["asc", "desc"] = "desc",
     after: str | None = None,
 ) -> dict[str, Any]:
-    """Those of the branch that is shown."""
+    """List the items of the branch that is shown."""
     items = await _items(context, id)
     if order == "desc":
         items.reverse()
@@ -128,8 +128,10 @@ def _view(one: Conversation) -> dict[str, Any]:
 
 
 async def _items(context: Context, id: str) -> list[dict[str, Any]]:
-    """As a caller has them: messages, and calls of the caller's own tools with their outputs. A turn that is
-    not stored is of a history that a caller brought, with its own calls."""
+    """Return the items for a caller: messages, and calls of client tools with their outputs.
+
+    Turns that are not stored belong to a history that a caller sent. All calls of theirs are returned.
+    """
     await context.check(id, Right.READ)
     store = context.runtime.store
     tools = {

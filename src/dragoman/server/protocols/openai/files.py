@@ -1,4 +1,4 @@
-"""OpenAI's Files API: upload a file once, then name it by its ID in requests."""
+"""Serve OpenAI's Files API: upload a file once, then name it by its ID in requests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dragoman.server.protocols.openai.api_errors import ApiRefusal, OpenAIRoute
 from dragoman.store.store import UploadedFile
 
 router = APIRouter(prefix="/files", route_class=OpenAIRoute, include_in_schema=False)
-_TOTAL = 50  # a user's files have at most the bytes of this many of the largest allowed
+_TOTAL = 50  # Limits the total bytes of a user's files, as a multiple of the maximum upload.
 _PURPOSES = ("assistants", "vision", "user_data", "evals")
 _PIECE = 256 * 1024
 _LONGEST = 30 * 24 * 3600  # seconds
@@ -89,7 +89,7 @@ async def read_file(context: TheContext, id: str) -> dict[str, Any]:
 
 @router.get("/{id}/content")
 async def read_bytes(context: TheContext, id: str) -> Response:
-    """The bytes, never opened as a page of this server."""
+    """Return the content of a file. The headers prevent browsers from opening it as a page of this server."""
     file = await _own(context, id)
     headers = {
         "content-length": str(file.size),
@@ -104,7 +104,7 @@ async def read_bytes(context: TheContext, id: str) -> Response:
 
 @router.delete("/{id}")
 async def delete_file(context: TheContext, id: str) -> dict[str, Any]:
-    """Messages that contain it keep it."""
+    """Delete an uploaded file. Messages that contain it keep it."""
     await context.runtime.store.remove_uploaded_file(id, context.person)
     return {"id": id, "object": "file", "deleted": True}
 

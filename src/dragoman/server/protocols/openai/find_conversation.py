@@ -1,4 +1,4 @@
-"""Finds the stored conversation that a history, as a caller tells it, belongs to."""
+"""Find the stored conversation that a caller's history belongs to."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from dragoman.server.protocols.openai.request_input import (
 )
 from dragoman.store.store import Store
 
-MARK = "openai"  # in the metadata of what came by this API
-NEWEST = 50  # conversations that are looked at
+MARK = "openai"  # the metadata key of messages that came by this API
+NEWEST = 50  # maximum number of conversations that are searched
 
 
 class Utterance(NamedTuple):
-    """One speaker's words, as far as they are compared: without spaces, which clients change."""
+    """The words of one speaker for comparison, without whitespace, which clients change."""
 
     role: Role
     words: str
 
 
 class Shown(NamedTuple):
-    """What a model is shown of a call."""
+    """The content of a call as the model sees it."""
 
     tool: str
     arguments: str
@@ -40,14 +40,14 @@ class Shown(NamedTuple):
 
 
 class KnownCall(NamedTuple):
-    """A call by the id that the caller knows, and what it says of it."""
+    """A call with the ID and content that the caller sent."""
 
     id: str
     shown: Shown
 
 
 class Place(NamedTuple):
-    """How far into a history a message is: in which of its entries, and how many characters of that."""
+    """The position of a message in a history: the index of an entry, and a number of characters in it."""
 
     entry: int
     characters: int
@@ -56,8 +56,9 @@ class Place(NamedTuple):
 async def find_parent(
     store: Store, person: str, agent: str | None, entries: Sequence[Entry]
 ) -> tuple[str, str] | None:
-    """The conversation with this agent, and the message of it, at which this history ends. None where none
-    fits."""
+    """Return the conversation of this agent, and the message in it, that this history ends at. None if none
+    fits.
+    """
     history = _utterances(entries)
     calls = [KnownCall(call.id, _shown(call, output)) for call, output in calls_with_outputs(entries)]
     if not history:
@@ -68,7 +69,7 @@ async def find_parent(
         try:
             messages, _ = await store.messages(conversation.id)
         except DragomanError:
-            continue  # one that cannot be read is not gone on with
+            continue  # An unreadable conversation cannot be continued.
         if not messages or MARK not in messages[0].metadata:
             continue
         if (found := end_of(history, calls, messages)) is not None:
@@ -79,16 +80,17 @@ async def find_parent(
 def end_of(
     history: Sequence[Utterance], calls: Sequence[KnownCall], messages: Iterable[Message]
 ) -> str | None:
-    """The newest message whose path tells exactly this, with these calls and maybe more, and which is the
-    last of its turn."""
+    """Return the newest message whose path contains exactly this history. It must be the last of its turn,
+    and its path must contain these calls. Other calls are allowed.
+    """
     places: dict[str | None, Place] = {None: Place(-1, 0)}
     by_id: dict[str | None, Message] = {}
     found: dict[str, None] = {}
-    for message in messages:  # each after its parent
+    for message in messages:  # Each message comes after its parent.
         by_id[message.id] = message
         before, parent = places.get(message.parent), by_id.get(message.parent)
         if parent is not None and parent.turn == message.turn:
-            found.pop(parent.id, None)  # the turn went on
+            found.pop(parent.id, None)  # The turn continued after that message.
         place = _next(history, before, message, parent) if before is not None else None
         if place is None:
             continue
@@ -99,8 +101,11 @@ def end_of(
 
 
 def _has(calls: Iterable[KnownCall], id: str, by_id: Mapping[str | None, Message]) -> bool:
-    """Whether the path to a message has them: by the ids of ours, whose results a person may have changed; or
-    as they were shown, since ids of other programs come again, and an answer made anew has its own."""
+    """Return whether the path to a message contains these calls.
+
+    Server calls match by ID, because a user can have changed their results. Others match by content, because
+    IDs of other programs repeat and a regenerated answer has new ones.
+    """
     ids: set[str] = set()
     shown: set[Shown] = set()
     message = by_id.get(id)
@@ -121,11 +126,12 @@ def _shown(call: BroughtCall, output: CallOutput) -> Shown:
 def _next(
     history: Sequence[Utterance], before: Place, message: Message, parent: Message | None
 ) -> Place | None:
-    """Where a message is in the history, if its parent was there."""
+    """Return the position of a message in the history, given that of its parent. None if it does not fit."""
     words = _words(message)
     if message.role == "user":
         if message.author is not None or (parent is not None and parent.turn == message.turn):
-            return before  # a plugin's, or a person's who steered: the caller has not seen it
+            # A message of a plugin, or one that a user sent to a running turn. The caller has not seen it.
+            return before
         if not _is_whole(history, before):
             return None
         return _begun(history, before.entry + 1, Utterance("user", words), whole=True)

@@ -1,7 +1,7 @@
-"""Reads a turn as replies to a caller: what each says, which calls it hands over, how it ends.
+"""Read a turn as replies to a caller: their texts, the calls for the caller, and their ends.
 
-A turn in which the caller runs tools is several replies: each ends where all that is left to do is the
-caller's, and the next begins behind the message that made those calls.
+A turn in which the caller runs tools consists of several replies. Each ends when only the caller has
+something left to do. The next begins after the message that made those calls.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from dragoman.turn.output import Unfit, read_answer
 
 Outcome: TypeAlias = Literal["completed", "tool_calls", "error", "cancelled"]
 
-STOPPED = "stopped"  # the kind of error where the server stops, and the turn goes on when it is back
-BROKEN = "The reply broke off, and the model writes it again. Send the request again."
+STOPPED = "stopped"  # the kind of error when the server stops and the turn resumes after a restart
+BROKEN = "the reply broke off and is written again: ask for it again"
 
 
 @dataclass(slots=True, frozen=True)
 class OutputOpened:
-    """`continues`: it goes on with the text before it, without a break."""
+    """A part begins. `continues` means that it follows the text before it without a break."""
 
     kind: Kind
     message: str
@@ -61,7 +61,9 @@ class OutputClosed:
 
 @dataclass(slots=True, frozen=True)
 class TextBecameReasoning:
-    """All texts of a message so far turned out to be thoughts. Who has shown them cannot take them back."""
+    """All texts of a message so far turned out to be reasoning. Clients that have shown them cannot remove
+    them.
+    """
 
     message: str
 
@@ -72,7 +74,7 @@ class ReplyOver:
     finish: str = "stop"
     usage: Usage = Usage()
     error: str = ""
-    kind: str = "error"  # of error
+    kind: str = "error"  # of the error
 
 
 Piece: TypeAlias = OutputOpened | PartDelta | OutputClosed | TextBecameReasoning | CallForClient | ReplyOver
@@ -80,25 +82,29 @@ Piece: TypeAlias = OutputOpened | PartDelta | OutputClosed | TextBecameReasoning
 
 @dataclass(slots=True)
 class ReplyReader:
-    """`tools` are those that the caller runs; `typed`: only an answer that has passed its check is shown;
-    `after`: the message behind which the reply begins."""
+    """Reads the events of one reply.
+
+    `tools` are those that the caller runs. With `typed`, only a validated answer is shown. `after` is the
+    message after which the reply begins.
+    """
 
     tools: frozenset[str] = frozenset()
     typed: bool = False
     after: str | None = None
     over: bool = False
     usage: Usage = Usage()
-    _passed: bool = False  # that message was seen
+    _passed: bool = False  # whether the message `after` was seen
     _begun: bool = False
     _message: str = ""
-    _known: set[str] = field(default_factory=set)  # messages that were begun
-    _whole: set[str] = field(default_factory=set)  # those that came at once
-    _shown: set[str] = field(default_factory=set)  # those of which something was shown
-    _thought: set[str] = field(default_factory=set)  # those of which all that was shown is a thought
+    _known: set[str] = field(default_factory=set)  # messages that have begun
+    _whole: set[str] = field(default_factory=set)  # messages that came complete
+    _shown: set[str] = field(default_factory=set)  # messages of which text was shown
+    _thought: set[str] = field(default_factory=set)  # messages of which only reasoning was shown
     _finish: str = ""
-    _calls: dict[str, bool] = field(default_factory=dict)  # of this message: whether they are dealt with
+    # the calls of the current message, and whether each is done
+    _calls: dict[str, bool] = field(default_factory=dict)
     _handed: set[str] = field(default_factory=set)
-    _cited: list[Citation] | None = None  # of the text that is open
+    _cited: list[Citation] | None = None  # citations of the open text
     _kind: str = "error"
     _reader: EventReader = field(default_factory=EventReader)
 
@@ -121,7 +127,7 @@ class ReplyReader:
         return self._begun or self.after is None
 
     def interrupt(self, why: str, kind: str = "error") -> Iterator[Piece]:
-        """Nobody writes it any more, or not here."""
+        """End the reply: no process writes it any longer, or another one does."""
         if not self.over:
             self._kind = kind
             yield from self._close()
@@ -130,7 +136,7 @@ class ReplyReader:
     # ── messages ──────────────────────────────────────────────────────────────────────────────────
 
     def _enter(self, message: str) -> bool:
-        """Whether a message belongs to this reply."""
+        """Return whether a message belongs to this reply."""
         self._begun = self._begun or self.after is None or (self._passed and message != self.after)
         self._passed = self._passed or message == self.after
         return self._begun
@@ -138,7 +144,7 @@ class ReplyReader:
     def _begin(self, message: str) -> Iterator[Piece]:
         if not self._enter(message):
             return
-        if message in self._whole:  # it was read from the store in the moment it came
+        if message in self._whole:  # The message was read from the store at the moment it arrived.
             return
         if message in self._shown:
             yield from self._finish_with("error", error=BROKEN)
@@ -155,7 +161,7 @@ class ReplyReader:
             yield from self._write(value)
         self._whole.add(message.id)
         self._calls = {call.id: call.state.settled for call in message.calls}
-        for call in message.calls:  # they were started when the reply was whole
+        for call in message.calls:  # A complete reply has already started its calls.
             if call.started is not None and call.tool in self.tools:
                 yield from self._hand(call.id, call.tool, call.arguments)
         self._end_message(message.finish or "stop", message.usage or Usage())
@@ -223,13 +229,13 @@ class ReplyReader:
 
     def _hand(self, call: str, tool: str, arguments: Arguments) -> Iterator[Piece]:
         self._calls[call] = True
-        if call not in self._handed:  # a new owner of the turn starts it again
+        if call not in self._handed:  # A new owner of the turn starts the call again.
             self._handed.add(call)
             yield from self._close()
             yield CallForClient(call, tool, arguments)
 
     def _look(self) -> Iterator[Piece]:
-        """Whether all that is left to do is the caller's."""
+        """End the reply if only the caller has something left to do."""
         if self._handed & self._calls.keys() and all(self._calls.values()):
             yield from self._finish_with("tool_calls")
 
@@ -250,12 +256,12 @@ class ReplyReader:
                 yield from self._finish_with("error", error=end.error or "the turn failed")
 
     def _answer(self, text: str, finish: str) -> Iterator[Piece]:
-        """The value alone: a model may put a sentence or a fence around it, which its check lets pass."""
+        """Yield only the value: validation accepts a sentence or a fence around it."""
         if finish not in INCOMPLETE | REFUSED:
             try:
                 text = json.dumps(read_answer(text, wrapped=False), ensure_ascii=False)
             except Unfit:
-                pass  # it has passed no check, then, and is shown as it is
+                pass  # This text was never validated, so it is shown unchanged.
         if text:
             yield self._open("text")
             yield PartDelta("text", text)
@@ -263,7 +269,8 @@ class ReplyReader:
 
     def _finish_with(self, outcome: Outcome, finish: str = "stop", error: str = "") -> Iterator[Piece]:
         self.over = True
-        if outcome == "tool_calls" or finish == "tool_calls":  # calls of ours are no caller's business
+        # Calls of the server do not concern the caller.
+        if outcome == "tool_calls" or finish == "tool_calls":
             finish = "tool_calls" if outcome == "tool_calls" else "stop"
         yield ReplyOver(outcome, finish, self.usage, error, self._kind)
 
@@ -289,10 +296,10 @@ async def options_of(runtime: Runtime, turn: str) -> TurnOptions:
 
 
 async def pieces_of(runtime: Runtime, place: ReplyPlace, reader: ReplyReader) -> AsyncIterator[Piece]:
-    """Until the reply is over. One that waits for a person is not."""
+    """Yield the reply until it ends. A turn that waits for a user has not ended."""
     try:
         async for event in runtime.turn(place.turn).events():
-            if isinstance(event, e.TurnStart) and event.resumed:  # what came before is in the store alone
+            if isinstance(event, e.TurnStart) and event.resumed:  # Only the store has what came before.
                 for message in await messages_of_turn(runtime, place):
                     for piece in reader.feed(e.MessageAdded(message)):
                         yield piece
@@ -318,7 +325,7 @@ async def messages_of_turn(runtime: Runtime, place: ReplyPlace) -> list[Message]
 async def while_connected(
     request: Request, work: Awaitable[T], left: Callable[[], Awaitable[object]]
 ) -> T | None:
-    """What comes of it; None, and `left` is called, where the client goes before that."""
+    """Return the result of `work`. If the client disconnects first, call `left` and return None."""
     task = asyncio.ensure_future(work)
     gone = asyncio.create_task(_disconnected(request))
     try:
@@ -327,7 +334,8 @@ async def while_connected(
             return task.result()
         await left()
         return None
-    except asyncio.CancelledError as error:  # the server stops, and has waited for us long enough
+    # The server is stopping and has waited long enough for this request.
+    except asyncio.CancelledError as error:
         raise HTTPException(503, STOPPING, headers=NEVER_AGAIN) from error
     finally:
         gone.cancel()
@@ -343,8 +351,9 @@ async def _disconnected(request: Request) -> None:
 async def cancelled_if_left(
     context: Context, place: ReplyPlace, reader: ReplyReader, chunks: AsyncGenerator[bytes, None]
 ) -> AsyncGenerator[bytes, None]:
-    """The same chunks. Where nobody takes them until the reply is over, the turn is cancelled, unless it is
-    the server that stops."""
+    """Yield the chunks. If the client disconnects before the reply ends, cancel the turn, unless the server
+    stops.
+    """
     try:
         async with aclosing(chunks):
             async for chunk in chunks:

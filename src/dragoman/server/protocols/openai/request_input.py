@@ -1,4 +1,4 @@
-"""What both APIs of OpenAI take: content, files, functions and options; and what a request brings of them."""
+"""Parse the input that both of OpenAI's APIs share: content, files, functions and options."""
 
 from __future__ import annotations
 
@@ -40,8 +40,9 @@ _SOUNDS = {"mp3": "audio/mpeg", "wav": "audio/wav"}
 
 @dataclass(slots=True, frozen=True)
 class Attached:
-    """A file of a request: with its bytes, before it is stored, or without them, if it was uploaded before.
-    `hash` is its name in the store."""
+    """A file of a request. It has its bytes before it is stored, or none if it was uploaded earlier. `hash`
+    is its name in the store.
+    """
 
     media_type: str
     data: bytes | None
@@ -56,7 +57,7 @@ class Attached:
 
 
 async def uploaded(context: Context, id: str, param: str) -> Attached:
-    """The file that the caller uploaded under this ID."""
+    """Return the file that the caller uploaded under this ID. Raises ApiRefusal if it does not exist."""
     try:
         file = await context.runtime.store.uploaded_file(id, context.person, context.runtime.services.clock())
     except NotFound:
@@ -66,7 +67,7 @@ async def uploaded(context: Context, id: str, param: str) -> Attached:
 
 
 def attached_url(url: str, param: str, limit: int, name: str | None = None) -> Attached:
-    """The file in a data URL. Addresses of the web are not fetched from here."""
+    """Return the file in a data URL. Raises ApiRefusal for web addresses, which the server does not fetch."""
     found = parse_data_url(url)
     if found is None or not found.base64 or not is_media_type(found.media_type):
         what = "Send files as data URLs (data:image/png;base64,…). The server fetches no other address."
@@ -114,7 +115,9 @@ class BroughtCall:
 
 @dataclass(slots=True, frozen=True)
 class AssistantEntry:
-    """`reasoning` is from the store: a caller sends a reference to it."""
+    """A reply of the assistant. `reasoning` is from the store, because a caller sends only a reference
+    to it.
+    """
 
     texts: tuple[str, ...] = ()
     calls: tuple[BroughtCall, ...] = ()
@@ -123,7 +126,7 @@ class AssistantEntry:
 
 @dataclass(slots=True, frozen=True)
 class CallOutput:
-    """What came of a call, by the id that the call had."""
+    """The output of a call, by the call's ID."""
 
     call: str
     content: Content
@@ -134,7 +137,7 @@ Entry: TypeAlias = UserEntry | AssistantEntry | CallOutput
 
 @dataclass(slots=True)
 class Brought:
-    """In the order in which it came, with neighbours of one speaker as one."""
+    """The input in its original order. Adjacent entries of one speaker are merged."""
 
     system: list[str] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
@@ -158,7 +161,7 @@ class Brought:
 
     @property
     def earlier(self) -> list[Entry]:
-        """Up to the last thing that an assistant said."""
+        """The entries up to the assistant's last one."""
         return self.entries[: len(self.entries) - len(self._now())]
 
     @property
@@ -167,7 +170,7 @@ class Brought:
 
     @property
     def sent(self) -> Content:
-        """What the person says now."""
+        """The user's new message."""
         contents = (entry.content for entry in self._now() if isinstance(entry, UserEntry))
         return tuple(piece for content in contents for piece in content)
 
@@ -179,8 +182,11 @@ class Brought:
 
 
 def calls_with_outputs(entries: Iterable[Entry]) -> list[tuple[BroughtCall, CallOutput]]:
-    """Each call, in order, with what came of it. Programs that count their calls anew have an id more than
-    once: an output is of the first call before it that has none. ApiRefusal where a call has none at all."""
+    """Return each call in order, with its output. Raises ApiRefusal if a call has none.
+
+    Programs that restart their call numbers repeat IDs: an output belongs to the first call before it that
+    has none.
+    """
     made: list[BroughtCall] = []
     waiting: dict[str, deque[int]] = {}
     outputs: dict[int, CallOutput] = {}
@@ -201,7 +207,7 @@ def calls_with_outputs(entries: Iterable[Entry]) -> list[tuple[BroughtCall, Call
 
 
 def check_calls(brought: Brought) -> None:
-    """ApiRefusal where a call has no output, or an output before the last answer has no call."""
+    """Raise ApiRefusal if a call has no output, or if an output before the last answer has no call."""
     used = {id(output) for _, output in calls_with_outputs(brought.entries)}
     for entry in brought.earlier:
         if isinstance(entry, CallOutput) and id(entry) not in used:
@@ -214,7 +220,7 @@ def missing_output(call: str) -> ApiRefusal:
 
 
 async def parts_of(content: Content, context: Context) -> list[Text | File]:
-    """As messages hold it; its files are stored."""
+    """Return the content as message parts, and store its files."""
     return [Text(piece) if isinstance(piece, str) else await piece.stored(context) for piece in content]
 
 
@@ -225,7 +231,7 @@ async def result_of(output: CallOutput, context: Context) -> ToolResult:
 
 
 async def messages_of(entries: Sequence[Entry], conversation: str, context: Context) -> list[Message]:
-    """A history as it is stored, below one another."""
+    """Return a history as messages, each the child of the one before."""
     now = context.runtime.services.clock()
     made = iter(calls_with_outputs(entries))
     messages: list[Message] = []
@@ -249,7 +255,7 @@ async def messages_of(entries: Sequence[Entry], conversation: str, context: Cont
 
 
 def arguments_of(call: BroughtCall) -> Arguments | None:
-    """None where they cannot be read."""
+    """Return the arguments of a call, or None if they cannot be parsed."""
     return parse_arguments(call.arguments or "{}")
 
 
@@ -269,7 +275,7 @@ async def _settled(call: BroughtCall, output: CallOutput, context: Context) -> T
 # ── the fields of a body ────────────────────────────────────────────────────────────────────────────────────
 
 
-MANY = 10_000  # messages or parts of one request
+MANY = 10_000  # maximum number of messages or parts of one request
 
 Metadata = Annotated[
     dict[Annotated[str, Field(max_length=64)], Annotated[str, Field(max_length=512)]], Field(max_length=16)
@@ -277,19 +283,21 @@ Metadata = Annotated[
 
 
 class StrictBody(BaseModel):
-    """A request: of a field that is not known here nothing would come."""
+    """A request body. Unknown fields are refused, because they would have no effect."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class Lenient(BaseModel):
-    """A part of a request that clients send back as they got it, with fields that have no meaning then."""
+    """A part that clients send back as they received it, with fields that no longer have a meaning."""
 
     model_config = ConfigDict(extra="ignore")
 
 
 class CallerMessage(Lenient):
-    """What a caller writes itself: of an unknown field that holds something, nothing would be read."""
+    """A message that a caller writes itself. Unknown fields with a value are refused, because they would have
+    no effect.
+    """
 
     model_config = ConfigDict(extra="allow")
 
@@ -321,7 +329,7 @@ class Sound(Lenient):
 
 
 class ContentPart(Lenient):
-    """Of either API: their parts differ in names alone."""
+    """A content part of either API: only the names differ."""
 
     type: Literal[
         "text",
@@ -378,7 +386,7 @@ async def _read(part: ContentPart, param: str, context: Context) -> str | Attach
 
 
 def text_alone(content: AnyContent | None, param: str) -> str:
-    """The text of a prompt, or of what an assistant said."""
+    """Return the text of a prompt or of an assistant's message. Raises ApiRefusal if it contains files."""
     if content is None or isinstance(content, str):
         return content or ""
     texts = []
@@ -402,7 +410,7 @@ class Function(Lenient):
 
 
 class OfferedTool(Lenient):
-    """In Chat Completions the function is inside, in Responses it is the tool."""
+    """A tool. In Chat Completions, the function is nested, and in Responses, it is the tool itself."""
 
     type: str
     function: Function | None = None
@@ -435,7 +443,7 @@ def tool_specs(tools: Sequence[OfferedTool] | None) -> list[ToolSpec]:
 
 
 def choice_option(choice: str | NamedChoice | None) -> dict[str, JsonValue]:
-    """`auto` is what happens without it."""
+    """Return the option for a tool choice. `auto` is the default and needs none."""
     match choice:
         case None | "auto":
             return {}
@@ -456,7 +464,9 @@ class JsonSchemaFormat(Lenient):
 
 
 class AnswerFormat(JsonSchemaFormat):
-    """In Chat Completions the schema is inside, in Responses it is beside the type."""
+    """The answer format. In Chat Completions, the schema is nested, and in Responses, it is next to
+    the type.
+    """
 
     type: Literal["text", "json_object", "json_schema"]
     json_schema: JsonSchemaFormat | None = None
@@ -477,7 +487,7 @@ class AnswerFormat(JsonSchemaFormat):
 
 
 class AnswerOptions(StrictBody):
-    """The options that both have, and what is taken because it asks for nothing that is not so already."""
+    """The options that both APIs have, and fields that are only accepted with their default value."""
 
     model: Annotated[str, Field(max_length=500)]
     stream: bool | None = None
@@ -495,7 +505,7 @@ class AnswerOptions(StrictBody):
     tool_choice: str | NamedChoice | None = None
 
     def options(self, renamed: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        """Those of a request, in the words that all wires share."""
+        """Return the options of a request under the names that all wires share."""
         given: dict[str, JsonValue] = {
             "temperature": self.temperature,
             "top_p": self.top_p,
@@ -514,7 +524,7 @@ Refusals: TypeAlias = Iterable[tuple[str, Callable[[Any], bool], str]]
 
 
 def refuse(body: BaseModel, refusals: Refusals) -> None:
-    """Each field with what makes it one too many, and the words for it."""
+    """Raise ApiRefusal for each field whose value is not supported."""
     for name, wanted, what in refusals:
         value = getattr(body, name)
         if value is not None and wanted(value):

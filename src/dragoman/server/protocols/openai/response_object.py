@@ -1,4 +1,4 @@
-"""Writes a reply as a response of the Responses API: as events, whole, and again from the store."""
+"""Write a reply as a response of the Responses API: as events, as a whole, and from the store."""
 
 from __future__ import annotations
 
@@ -37,22 +37,23 @@ from dragoman.server.protocols.openai.request_input import missing_output
 from dragoman.turn.facts import TurnOptions
 
 _CODES = {"rate_limit": "rate_limit_exceeded", **dict.fromkeys(REFUSED, "invalid_prompt")}
-SEALED = "reasoning.encrypted_content"  # as callers ask for it
+SEALED = "reasoning.encrypted_content"  # the value by which callers request it
 TERMINAL = frozenset({"response.completed", "response.incomplete", "response.failed"})
 
 
 @dataclass(slots=True)
 class ResponseObject:
-    """One response. `head` is what it holds besides output, status and usage; `seals`: reasoning carries what
-    a caller sends back."""
+    """One response. `head` has its fields other than output, status and usage. `seals` adds to reasoning a
+    reference that the caller sends back.
+    """
 
     head: dict[str, Any]
     seals: bool = False
     output: list[dict[str, Any]] = field(default_factory=list)
     over: ReplyOver | None = None
-    number: int = 0  # of the next event
+    number: int = 0  # the number of the next event
     _text: list[str] = field(default_factory=list)
-    _message: str = ""  # that the last item is of
+    _message: str = ""  # the message of the last item
 
     def begin(self) -> Iterator[dict[str, Any]]:
         yield self._event("response.created", response=self.whole())
@@ -114,7 +115,7 @@ class ResponseObject:
         if self.over is None or self.over.outcome != "error":
             return None
         code = _CODES.get(self.over.kind, "server_error")
-        # The AI SDK reads no error without a type; OpenAI's own SDKs leave it aside.
+        # The AI SDK reads no error without a type. OpenAI's SDKs ignore the field.
         return {"code": code, "message": without_paths(self.over.error), "type": code}
 
     # ── items ─────────────────────────────────────────────────────────────────────────────────────
@@ -148,7 +149,7 @@ class ResponseObject:
         yield from self._close(item)
 
     def _make_thoughts(self, ids: str, message: str) -> None:
-        """Items that were told of as messages: there is no event for it, and the whole response is right."""
+        """Turn message items into reasoning. No event exists for that, but the final response is correct."""
         for at, item in enumerate(self.output):
             if item["id"].startswith(ids):
                 text = item["content"][0]["text"]
@@ -185,7 +186,7 @@ class ResponseObject:
 
 
 def _ending(status: str) -> str:
-    """The event that ends a stream. For one that was cancelled there is none of its own."""
+    """Return the name of the final event. Cancelled responses have no separate event."""
     return status if status in ("completed", "failed") else "incomplete"
 
 
@@ -205,7 +206,7 @@ def _message(
 
 
 def _is_whole(source: Citation) -> bool:
-    """Whether all that an annotation has to say is known."""
+    """Return whether a citation has all fields of an annotation."""
     return source.url is not None and source.start is not None and source.end is not None
 
 
@@ -243,12 +244,16 @@ _SEAL = "dragoman 1 "
 
 
 def _seal(message: str) -> str:
-    """A reference. The reasoning itself, with what its provider signed, stays in the store."""
+    """Return a reference to reasoning. The reasoning itself stays in the store, with the provider's
+    signature.
+    """
     return base64.urlsafe_b64encode(f"{_SEAL}{message}".encode()).decode()
 
 
 async def open_reasoning(context: Context, sealed: str, param: str) -> tuple[str, tuple[Reasoning, ...]]:
-    """The message that a seal names, and its reasoning. ApiRefusal if the caller cannot have received it."""
+    """Return the message that a seal names, and its reasoning. Raises ApiRefusal if the caller cannot have
+    received it.
+    """
     try:
         mark, found, id = base64.urlsafe_b64decode(sealed).decode().partition(_SEAL)
         message = await context.message(id if found and not mark else "", Right.READ)
@@ -262,7 +267,7 @@ async def open_reasoning(context: Context, sealed: str, param: str) -> tuple[str
 
 
 async def find_place(context: Context, id: str, right: Right) -> ReplyPlace:
-    """Where a response is, if this person may do as much there."""
+    """Return the place of a response. Raises NotFound or Forbidden if the user lacks this right."""
     turn, after = parse_response_id(id)
     try:
         row = await context.turn(turn, right)
@@ -277,7 +282,9 @@ async def find_place(context: Context, id: str, right: Right) -> ReplyPlace:
 
 
 async def parent_of(context: Context, place: ReplyPlace) -> str:
-    """The message below which what follows a response hangs. Its turn has to be over."""
+    """Return the message that continues a response. Raises TurnBusy if its turn has not ended, and ApiRefusal
+    if a call waits for its output.
+    """
     messages = await messages_of_turn(context.runtime, place)
     tools = {spec.name for spec in (await options_of(context.runtime, place.turn)).client_tools}
     for call in messages[-1].calls if messages else ():
@@ -286,11 +293,11 @@ async def parent_of(context: Context, place: ReplyPlace) -> str:
     row = await context.runtime.store.turn(place.turn)
     if row.live:
         raise TurnBusy(place.turn)
-    return messages[-1].id if messages else row.message  # of an answer made once more there may be nothing
+    return messages[-1].id if messages else row.message  # A regenerated answer can be empty.
 
 
 async def new_object(context: Context, place: ReplyPlace, *, seals: bool = False) -> ResponseObject:
-    """A response of which nothing has come yet."""
+    """Return a response without output."""
     row = await context.runtime.store.turn(place.turn)
     options = await options_of(context.runtime, place.turn)
     messages = await messages_of_turn(context.runtime, place)
@@ -299,7 +306,7 @@ async def new_object(context: Context, place: ReplyPlace, *, seals: bool = False
 
 
 async def read_object(context: Context, place: ReplyPlace, *, seals: bool = False) -> ResponseObject:
-    """A response as it is now."""
+    """Return a response as it is now."""
     found = await new_object(context, place, seals=seals)
     reader = await reader_of(context.runtime, place)
     if (await context.runtime.store.turn(place.turn)).live:
@@ -313,7 +320,7 @@ async def read_object(context: Context, place: ReplyPlace, *, seals: bool = Fals
 
 
 async def input_items(context: Context, place: ReplyPlace) -> list[dict[str, Any]]:
-    """What a response answers: a message, or the outputs of calls; the oldest first."""
+    """Return the input of a response, oldest first: a message, or the outputs of calls."""
     if place.after is None:
         row = await context.runtime.store.turn(place.turn)
         message = await context.runtime.store.message(row.message)
@@ -329,7 +336,7 @@ async def input_items(context: Context, place: ReplyPlace) -> list[dict[str, Any
 
 
 def items_of(message: Message, tools: Collection[str] | None) -> Iterator[dict[str, Any]]:
-    """A stored message as items, with the calls of these tools: all calls, if they are None."""
+    """Yield a stored message as items, with the calls of these tools. None stands for all tools."""
     if message.role == "user":
         yield _input_message(message)
     elif message.role == "assistant":
@@ -417,7 +424,9 @@ def _asked(first: Message) -> dict[str, Any]:
 
 
 def _before(place: ReplyPlace, options: TurnOptions, messages: Sequence[Message]) -> str | None:
-    """The response of the same turn before this one: the one whose calls this one has the outputs of."""
+    """Return the previous response of the same turn, whose calls this one has the outputs of. None if it is
+    the first.
+    """
     if place.after is None:
         return None
     tools = {spec.name for spec in options.client_tools}

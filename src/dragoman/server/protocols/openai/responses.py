@@ -1,4 +1,4 @@
-"""Responses: routes to make, read, follow, cancel and delete them, and the body of a request."""
+"""Serve responses: routes to create, read, follow, cancel and delete them, and the body of a request."""
 
 from __future__ import annotations
 
@@ -101,14 +101,14 @@ class OutputItem(Lenient):
 
 
 class ReasoningItem(Lenient):
-    """Of clients that send the whole history. Models receive their own reasoning, from the store."""
+    """Reasoning from clients that send the whole history. Models receive it from the store instead."""
 
     type: Literal["reasoning"]
     encrypted_content: str | None = None
 
 
 class ItemReference(Lenient):
-    """An item by its ID: ours are stored."""
+    """An item by its ID. The server has stored it."""
 
     type: Literal["item_reference"]
     id: str
@@ -148,7 +148,7 @@ class ConversationName(Lenient):
     id: str
 
 
-# Of these, reasoning alone occurs here: the others belong to tools that OpenAI runs.
+# Only reasoning occurs here. The other values belong to tools that OpenAI runs.
 _INCLUDED = frozenset(
     {
         SEALED,
@@ -191,7 +191,7 @@ class ResponseBody(AnswerOptions):
     text: TextSettings | None = None
     reasoning: ReasoningSettings | None = None
     stream_options: JsonValue = None
-    # what is refused
+    # refused fields
     include: JsonValue = None
     max_tool_calls: JsonValue = None
     prompt: JsonValue = None
@@ -238,9 +238,10 @@ class ResponseBody(AnswerOptions):
 
 
 async def read_items(context: Context, items: Sequence[InputItem], found: Brought, field: str) -> None:
-    """Adds what they say to what was found."""
-    told: set[str] = set()  # messages: each of their texts has an item of its own
-    sealed_by: set[str] = set()  # messages: each of their reasoning items seals all of it
+    """Add the content of these items to `found`."""
+    told: set[str] = set()  # messages already added: each of their texts has a separate item
+    # messages already added: each of their reasoning items seals all of their reasoning
+    sealed_by: set[str] = set()
     for at, item in enumerate(items):
         param = f"{field}[{at}]"
         match item:
@@ -267,7 +268,9 @@ async def read_items(context: Context, items: Sequence[InputItem], found: Brough
 
 
 async def _referred(context: Context, id: str, told: set[str], param: str) -> list[Entry]:
-    """What an item of ours was, if it is this person's. Reasoning stays in the store, where models get it."""
+    """Return the entries of a stored item. Raises ApiRefusal if it does not exist for this user. Reasoning is
+    left out, because models get it from the store.
+    """
     noun, _, rest = id.partition("_")
     try:
         match noun:
@@ -294,7 +297,7 @@ async def _referred(context: Context, id: str, told: set[str], param: str) -> li
 
 
 async def _message_of(context: Context, rest: str) -> Message:
-    """By the ID of an item: the message's own, or with the item's place in its response."""
+    """Return a message by an item's ID: the message's ID, or that and the item's index in its response."""
     try:
         return await context.message(f"msg_{rest}", Right.READ)
     except NotFound:
@@ -305,12 +308,14 @@ async def _message_of(context: Context, rest: str) -> Message:
 
 
 router = APIRouter(route_class=OpenAIRoute, include_in_schema=False)
-_PATIENCE = 10.0  # seconds for a turn to end once it is cancelled
+_PATIENCE = 10.0  # seconds for a cancelled turn to end
 
 
 @router.post("/responses")
 async def create_response(context: TheContext, request: Request, body: ResponseBody) -> Response:
-    """Who hangs up cancels the turn, unless it was to run in the background."""
+    """Create a response. A client that disconnects cancels the turn, unless the response runs in the
+    background.
+    """
     key = await attempt_of(request, context.runtime.services.clock())
     wanted = replace(await _wanted(context, body, key), retried=is_retry(request))
     place = await begin(context, wanted)
@@ -364,7 +369,9 @@ async def read_response(
     starting_after: Annotated[int | None, Query(ge=0, le=10**15)] = None,
     include: Annotated[list[str] | None, Query()] = None,
 ) -> Response:
-    """As it is now; or, streamed, from its beginning or after an event on. Who hangs up cancels nothing."""
+    """Return a response as it is now. With `stream`, stream it from its beginning or after an event. A client
+    that disconnects cancels nothing.
+    """
     place, seals = await find_place(context, id, Right.READ), SEALED in (include or ())
     if not stream:
         whole = (await read_object(context, place, seals=seals)).whole()
@@ -394,7 +401,7 @@ async def cancel_response(context: TheContext, id: str) -> Response:
 
 @router.delete("/responses/{id}")
 async def delete_response(context: TheContext, id: str) -> Response:
-    """With its conversation, if there is nothing else in it."""
+    """Delete a response with its conversation, if it is the only one in it."""
     place = await find_place(context, id, Right.OWN)
     if len(await context.runtime.store.turns(place.conversation)) > 1:
         what = f"the response is part of conversation {place.conversation}, which can only be deleted whole"
@@ -424,15 +431,18 @@ def _farewell(found: ResponseObject) -> bytes:
 async def _events(
     context: Context, place: ReplyPlace, reader: ReplyReader, found: ResponseObject, after: int = -1
 ) -> AsyncGenerator[bytes, None]:
-    """The same turn gives the same numbers. Of one that went on in another process, or is over, what is left
-    may be shorter: its end comes all the same, and has everything in it."""
+    """Yield the events of a response. The same turn yields the same numbers.
+
+    For a turn that has ended or resumed in another process, fewer events can follow. The last event still
+    comes and contains the whole response.
+    """
     yield WELCOME
     for event in found.begin():
         if event["sequence_number"] > after:
             yield frame(event, event["type"])
     async for piece in pieces_of(context.runtime, place, reader):
         if isinstance(piece, ReplyOver) and piece.kind == STOPPED:
-            yield _farewell(found)  # it is not over: who comes back gets the rest
+            yield _farewell(found)  # The turn continues, and a client that reconnects gets the rest.
             return
         for event in found.events(piece):
             if event["type"] in TERMINAL:

@@ -1,4 +1,4 @@
-"""All routes of OpenAI's API: those of models, answers and files, and the answer to what is none of them."""
+"""Collect the routes of OpenAI's API: models, answers, files, and an error for unknown paths."""
 
 from __future__ import annotations
 
@@ -56,4 +56,4 @@ async def unknown(request: Request, path: str) -> Response:
     )
 
 
-router.routes.extend(rest.routes)  # behind all others
+router.routes.extend(rest.routes)  # after all other routes
