@@ -30,7 +30,9 @@ class CallChange:
 
 @dataclass(slots=True, frozen=True)
 class NodeRules:
-    """The rules of the process that accepted a send. Any process that runs the turn applies them too (P14).
+    """The rules of the process that accepted a send.
+
+    Any process that runs the turn applies them too (P14).
     """
 
     rules: tuple[Rule, ...] = ()  # from its settings

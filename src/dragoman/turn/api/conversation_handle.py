@@ -411,7 +411,9 @@ async def delete_conversation(engine: Engine, conversation: str) -> None:
 
 
 async def delete_untouched(engine: Engine, before: float) -> int:
-    """Delete conversations without messages since that time and without waiting turns. Return their number.
+    """Delete conversations without messages since that time and without waiting turns.
+
+    Return their number.
     """
     deleted = await engine.store.delete_untouched(before)
     if deleted:

@@ -396,7 +396,9 @@ class TurnHandle(Generic[T]):
 
     @property
     def question(self) -> str:
-        """Return the ID of the first open request of a turn running here. Raise LookupError if none is open.
+        """Return the ID of the first open request of a turn running here.
+
+        Raise LookupError if none is open.
         """
         if not self.questions:
             raise LookupError(
@@ -489,7 +491,9 @@ class TurnHandle(Generic[T]):
         return self._live
 
     async def _attached(self) -> LiveTurn | None:
-        """Return the turn running here, adopted if no process runs it. None if it is over or runs elsewhere.
+        """Return the turn running here, adopted if no process runs it.
+
+        None if it is over or runs elsewhere.
         """
         while self._here() is None and await self._store.is_queued(self.id):
             await self._engine.bus.until_here(self.id, _GLANCE)
