@@ -47,7 +47,7 @@ def agents_in(services: Services, log: TurnLog) -> list[Agent]:
 
 
 async def agents_of(services: Services, turn: str, before: str | None = None) -> list[Agent]:
-    """Return the same for a stored turn; with `before`, only up to the reply that holds this call."""
+    """Return the same for a stored turn. With `before`, only up to the reply that holds this call."""
     agent = first_agent(services, options_in(await services.store.facts(turn)))
     if not agent.handoffs:
         return [agent]
@@ -58,7 +58,7 @@ async def agents_of(services: Services, turn: str, before: str | None = None) ->
 
 
 async def turns_of_agent(services: Services, name: str) -> list[str]:
-    """Return the unfinished turns in which this agent takes part; they could not continue without it."""
+    """Return the unfinished turns in which this agent takes part. They could not continue without it."""
     rows = await services.store.live_turns()
     return [row.id for row in rows if name in await _names_in(services, row.id)]
 
@@ -122,13 +122,13 @@ async def keep_agent(services: Services, log: TurnLog) -> None:
 
 
 def hands_over(log: TurnLog) -> bool:
-    """Return whether the last reply of a turn handed over; the next agent has had no step yet."""
+    """Return whether the last reply of a turn handed over. The next agent has had no step yet."""
     last = (message for message in log.messages if message.id == log.turn.reply)
     return any(_is_handover(call) for message in last for call in message.calls)
 
 
 def _model_of(services: Services, agent: Agent) -> str | None:
-    """Return None if the model is missing; a turn that needs it fails when it starts."""
+    """Return None if the model is missing. A turn that needs it fails when it starts."""
     with suppress(Exception):
         return services.model(agent.model).name
     return None

@@ -54,10 +54,10 @@ NO_LIMITS = Limits()
 class Agent:
     """A named set of prompt, model, tools, permissions and limits.
 
-    `tools` names groups (`files`) and tools (`files.read_file`); None means all of them. An agent's rules
+    `tools` names groups (`files`) and tools (`files.read_file`). None means all of them. An agent's rules
     come after the runtime's, so they win. `allow`, `ask` and `deny` are rules in the runtime's format, such
-    as "shell:git *"; they become part of `rules`. `handoffs` are the agents it may hand a conversation over
-    to. Only users in one of its `teams` see and use it; without teams, every user does.
+    as "shell:git *". They become part of `rules`. `handoffs` are the agents it may hand a conversation over
+    to. Only users in one of its `teams` see and use it. Without teams, every user does.
     """
 
     name: str = ""

@@ -1,6 +1,6 @@
 """Defines facts, the events of a turn. Facts are stored, and a turn is rebuilt only from them.
 
-A fact names messages, calls and questions by ID; their contents are rows written in the same transaction.
+A fact names messages, calls and questions by ID. Their contents are rows written in the same transaction.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class TurnOptions:
     options: dict[str, JsonValue] = field(default_factory=dict)
     disabled: tuple[str, ...] = ()  # plugins disabled for this turn
     agent: str | None = None
-    workspace: str | None = None  # the folder it works in; a runtime with another folder does not run it
+    workspace: str | None = None  # The folder it works in. A runtime with another folder does not run it.
     tools: dict[str, bool] = field(default_factory=dict)  # tool switches, which override the conversation's
     settings: dict[str, JsonValue] | None = None  # the conversation's settings when the turn started
     started_with: str | None = None  # the model resolved at that time
@@ -59,7 +59,7 @@ class TurnOptions:
     output: OutputSpec | None = None  # the required form of the answer
     # settings of this turn, which override the conversation's
     over: dict[str, JsonValue] = field(default_factory=dict)
-    # Tools that came with the message; its sender's client runs them.
+    # Tools that came with the message. Its sender's client runs them.
     client_tools: tuple[ToolSpec, ...] = ()
     traceparent: str | None = None  # the caller's trace, in W3C format
     again_from: CallChange | None = None  # set if the turn starts in the middle of an earlier one
@@ -143,7 +143,7 @@ class TurnStarted:
 
 @dataclass(slots=True, frozen=True)
 class Steered:
-    """A user message that arrived while the turn ran; the next request contains it."""
+    """A user message that arrived while the turn ran. The next request contains it."""
 
     message: str
     at: float = 0.0
@@ -194,7 +194,7 @@ class ReplyReceived:
     calls: tuple[CallMade, ...] = ()
     finish: str = "stop"
     usage: Usage = Usage()
-    first: float = 0.0  # Arrival time of its first chunk; 0 if none arrived.
+    first: float = 0.0  # Arrival time of its first chunk. 0 if none arrived.
     retries: tuple[Retried, ...] = ()  # retries of this step since its process requested the reply
     at: float = 0.0
     type: Literal["reply_received"] = "reply_received"
@@ -262,7 +262,7 @@ class CallStarted(Spoken):
 
 @dataclass(slots=True, frozen=True)
 class CallInterrupted:
-    """A new owner found the call running; a user is asked whether it should run again."""
+    """A new owner found the call running. A user is asked whether it should run again."""
 
     call: str
     question: str
@@ -282,7 +282,7 @@ class ToolAsked:
 
 @dataclass(slots=True, frozen=True)
 class ResultAsked:
-    """The call ran; a user is asked whether the model may see its result."""
+    """The call ran. A user is asked whether the model may see its result."""
 
     call: str
     question: str
@@ -399,7 +399,7 @@ def renewed(fact: str, settings: Mapping[str, JsonValue]) -> str:
 
 
 def options_in(facts: Sequence[Any]) -> TurnOptions:
-    """Return the options a turn was started with, from its stored facts; defaults if its first fact is
+    """Return the options a turn was started with, from its stored facts. Defaults if its first fact is
     missing.
     """
     first = FACT.load(facts[0]) if facts else None

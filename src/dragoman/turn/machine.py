@@ -1,7 +1,7 @@
 """Decides what may happen next in a turn. All such rules are in this file, which does no I/O.
 
 `TURN` maps each state and fact to the turn's next state, `CALL` does the same for a call, and `SETTLES` lists
-how a call in a given state may end. `advance` applies one fact; `replay` applies them all.
+how a call in a given state may end. `advance` applies one fact. `replay` applies them all.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Call:
     step: int
     state: CallState = CallState.PENDING
     asked: bool = False  # whether it needs a user's approval to run
-    questions: tuple[str, ...] = ()  # open requests; a running tool may have several at the same time
+    questions: tuple[str, ...] = ()  # Open requests. A running tool may have several at the same time.
     approved: str | None = None  # fingerprint of the arguments that a user approved
     client: bool = False
     review: str = ""  # Whether a user reviews its result first, as known when it started.

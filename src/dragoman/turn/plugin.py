@@ -47,7 +47,7 @@ class PlannedCall:
     asked_for: Arguments = field(default_factory=dict)  # the model's arguments, before any change
 
     def refuse(self, reason: str) -> None:
-        """Prevent the call; the model reads the reason."""
+        """Prevent the call. The model reads the reason."""
         self.refused = reason
 
     def skip(self, reason: str) -> None:
@@ -150,7 +150,7 @@ def _in_snake_case(name: str) -> str:
 
 
 class Plugin:
-    """The base class of plugins. Hooks do nothing here; each states when it runs, in which order, and the
+    """The base class of plugins. Hooks do nothing here. Each states when it runs, in which order, and the
     effect of an error.
     """
 
@@ -194,8 +194,9 @@ class Plugin:
         Can change or prevent it. An error ends the turn."""
 
     async def on_turn_end(self, turn: TurnView) -> None:
-        """Once, after success or cancel and before the cleanups, in registration order; not after an
-        error. An error ends the turn as failed."""
+        """Once, after success or cancel and before the cleanups, in registration order. Not after an error.
+        An error ends the turn as failed.
+        """
 
     async def before_calls(self, calls: PlannedCalls, turn: TurnView) -> None:
         """Once for every reply with calls, also unknown and malformed ones, in registration order. Can skip
@@ -214,8 +215,9 @@ class Plugin:
         cancelled, and before a review of its result. An error ends the turn."""
 
     async def after_tool(self, call: ToolCall, result: ToolResult, turn: TurnView) -> ToolResult | None:
-        """After a call ran, in reverse registration order. The returned value replaces the result; None keeps
-        it. An error ends the turn."""
+        """After a call ran, in reverse registration order. The returned value replaces the result. None keeps
+        it. An error ends the turn.
+        """
 
     async def system_prompt(self, text: str, turn: TurnView) -> str:
         """Before every request, in registration order. Receives the prompt of the previous plugin. An error
@@ -237,7 +239,7 @@ class Plugin:
 
 
 class Hooks:
-    """The plugins of one turn by hook; only plugins that override a hook are called."""
+    """The plugins of one turn by hook. Only plugins that override a hook are called."""
 
     def __init__(self, plugins: Sequence[Plugin], disabled: Sequence[str] = ()) -> None:
         by_name = {plugin.name: plugin for plugin in plugins}
@@ -357,7 +359,7 @@ def check(plugin: object) -> Plugin:
 
 
 def _misspelled(name: str) -> str | None:
-    """Describe a method that looks like a misspelled hook; None for any other method."""
+    """Describe a method that looks like a misspelled hook. None for any other method."""
     hooks = [hook for hook, method in vars(Plugin).items() if inspect.isfunction(method)]
     near = get_close_matches(name, hooks, 1, 0.85) if not name.startswith("_") else ()
     if near:

@@ -156,7 +156,7 @@ _OVER = ("review", "max_rounds", "continuations", "history", "private", "workspa
 
 
 class SendOptions(TypedDict, total=False):
-    """Options of one send; they override those of conversation and agent."""
+    """Options of one send. They override those of conversation and agent."""
 
     model: str | None
     mode: Mode | None
@@ -179,7 +179,7 @@ class SendOptions(TypedDict, total=False):
 
 @dataclass(slots=True, frozen=True)
 class TurnInputs:
-    """Objects that a caller passes to a turn in this process; they are never stored.
+    """Objects that a caller passes to a turn in this process. They are never stored.
 
     If another process resumes the turn, it uses its runtime's dependencies and the schema instead of the
     type.

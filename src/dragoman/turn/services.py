@@ -46,10 +46,10 @@ class SharedPrompt:
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Services:
-    """The shared services; a turn never changes them."""
+    """The shared services. A turn never changes them."""
 
     store: Store
-    model: Callable[[str | None], Model]  # by name; None means the configured model
+    model: Callable[[str | None], Model]  # By name. None means the configured model.
     small_model: str | None = None  # for titles and summaries
     toolbox: Toolbox = field(default_factory=Toolbox)
     plugins: Sequence[Plugin] = ()
@@ -88,7 +88,7 @@ class Services:
         return self.workspaces.again(name if isinstance(name, str) else None, options.workspace)
 
     def agent(self, name: str | None) -> Agent:
-        """Return the agent of this name; without a name, a plain one that adds nothing to the settings."""
+        """Return the agent of this name. Without a name, a plain one that adds nothing to the settings."""
         if name is None:
             return NOBODY_IN_PARTICULAR
         if name not in self.agents:

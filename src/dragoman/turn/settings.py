@@ -84,7 +84,7 @@ def known(settings: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
 def changed(before: Mapping[str, JsonValue], changes: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """Return the new settings.
 
-    None removes one; tables are merged, and keep a None that removes an option.
+    None removes one. Tables are merged, and keep a None that removes an option.
     """
     after = dict(before)
     for name, value in known(changes).items():

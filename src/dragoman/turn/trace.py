@@ -45,7 +45,9 @@ from dragoman.turn.facts import (
 
 @dataclass(slots=True)
 class Because(Spoken):
-    """Why a call ran: `kind` is rule, grant, answer or repeated; `origin` is the file and line, or the grant.
+    """Why a call ran: `kind` is rule, grant, answer or repeated.
+
+    `origin` is the file and line, or the grant.
     """
 
     kind: str
@@ -93,7 +95,7 @@ class CallTrace(Spoken):
     opened: str | None = None  # the turn of the sub-agent that it started
     parent: str | None = None  # the call of the program that made it
     usage: Usage | None = None  # usage of models that it asked
-    copied: bool = False  # copied from an earlier version of the answer; it did not run here
+    copied: bool = False  # Copied from an earlier version of the answer. It did not run here.
     runs: list[ToolRun] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
     said: SaidFields = field(default=None, compare=False)
@@ -115,7 +117,7 @@ class RequestTrace:
     usage: Usage | None = None
     built: int = 1  # number of the request within its step
     sent: int = 1  # how often that request was sent
-    copied: bool = False  # copied from an earlier version of the answer; no request was sent
+    copied: bool = False  # Copied from an earlier version of the answer. No request was sent.
 
 
 @dataclass(slots=True)
@@ -417,7 +419,7 @@ class Tracer:
 
 
 def _with_retries(requests: list[RequestTrace], retries: Iterable[Retried]) -> list[RequestTrace]:
-    """Return each attempt separately; retries by the client are recorded with the reply."""
+    """Return each attempt separately. Retries by the client are recorded with the reply."""
     made: list[RequestTrace] = []
     left = sorted(retries, key=lambda retry: retry.at)
     for place, request in enumerate(requests):

@@ -141,7 +141,7 @@ def _check_form(asked: Question, value: JsonValue) -> None:
     try:
         JsonParameters("reply", asked.schema).validate({**defaults, **value})
     except ConfigError:
-        pass  # The schema itself is invalid; the tool that asked reports the problem.
+        pass  # The schema itself is invalid. The tool that asked reports the problem.
     except ValidationError as error:
         raise BadRequest(sentence("answer.reply", problems=problems(error))) from error
 
@@ -215,7 +215,7 @@ def _covered(found: Sequence[tuple[str, PastCall]], rules: Sequence[Rule]) -> tu
 
 
 async def _past_calls(services: Services, user: str | None) -> list[tuple[str, PastCall]]:
-    """Return the newest calls first, each with its tool's permission; calls of unknown tools are left out."""
+    """Return the newest calls first, each with its tool's permission. Calls of unknown tools are left out."""
     offer = services.toolbox.offer()
     found: list[tuple[str, PastCall]] = []
     for conversation in await services.store.conversations(user=user, limit=_CONVERSATIONS):

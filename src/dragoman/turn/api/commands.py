@@ -102,8 +102,8 @@ class Commands:
         """Store a new message at the leaf, or below `parent`, and start a turn that answers it.
 
         `metadata` is kept with the message and never shown to a model. A `key` that was used before returns
-        the turn started then. `opens` is a new conversation, with its `history`; it is stored together with
-        the turn or not at all. `by` is the user who sends, whose rules and limits apply; the default is the
+        the turn started then. `opens` is a new conversation, with its `history`. It is stored together with
+        the turn or not at all. `by` is the user who sends, whose rules and limits apply. The default is the
         owner.
         """
         message = user_message(conversation, said, parent, self._services.clock(), metadata)
@@ -195,7 +195,7 @@ class Commands:
         try:
             before = options_in(await self._store.facts(turn))
         except (DragomanError, ValueError):
-            return wanted  # The turn is unreadable; its readable parts are shown anyway.
+            return wanted  # The turn is unreadable. Its readable parts are shown anyway.
         again = before.under(wanted)
         if again.agent is None:
             again = replace(again, agent=await agent_before(self._services, conversation, before))
@@ -317,7 +317,7 @@ class Commands:
     async def answer(self, question: str, answer: Answer, *, by: str | None = None) -> Question:
         """Settle an approval request. The first answer counts, whichever client it comes from.
 
-        `by` is the user who answers; without it, the answer is on behalf of the owner. An answer by another
+        `by` is the user who answers. Without it, the answer is on behalf of the owner. An answer by another
         user than the sender lets only this call run, unchanged, under the sender's rules. A rule it leaves
         behind is the answering user's.
         """
@@ -344,7 +344,7 @@ class Commands:
     async def grant(self, rule: Rule, answer: Answer, *, user: str | None, owner: str) -> Grant:
         """Store a rule that a user gives without a request, for as long as the answer specifies.
 
-        An allowing rule applies in the runtime's main folder, as an answer would there; a denying rule
+        An allowing rule applies in the runtime's main folder, as an answer would there. A denying rule
         applies everywhere.
         """
         main = self._services.workspaces.main
@@ -410,7 +410,7 @@ class Commands:
     async def deliver(
         self, call: str, result: ToolResult, *, failed: bool = False, by: str | None = None
     ) -> None:
-        """Deliver the result of a call that a client ran; only the user who sent the turn may."""
+        """Deliver the result of a call that a client ran. Only the user who sent the turn can."""
         found, _, _ = await self._store.call(call)
         row = await self._store.turn_of_call(call)
         await self._check_sender(by, row)
@@ -437,7 +437,7 @@ class Commands:
             self._services.inputs.pop(turn, None)
             return True  # It never starts.
         stopped = await cancel_turn(self._services, self._driver.wake, turn, reason, by)
-        if stopped and self._driver.leaves(turn):  # Resume the turn to end it; earlier decisions still apply.
+        if stopped and self._driver.leaves(turn):  # Resume the turn to end it. Earlier decisions still apply.
             try:
                 await self._driver.adopt(turn, wanted=True)
                 with suppress(TimeoutError):

@@ -274,7 +274,7 @@ class ConversationHandle:
     ) -> NewShare:
         """Create a link, whose token lets anyone read what the conversation shows.
 
-        `upto` ends it at a message; `frozen` fixes it as it is now. It can omit arguments, results, files and
+        `upto` ends it at a message. `frozen` fixes it as it is now. It can omit arguments, results, files and
         reasoning.
         """
         owner = await self._store.owner_of(self.id)
@@ -312,7 +312,7 @@ class ConversationHandle:
     async def change(self, **settings: Unpack[ConversationOptions]) -> None:
         """Change settings of this conversation: model, mode, system, options, tools. None removes one.
 
-        Queued turns also get its new mode, tool switches, reviews, private texts and limits; running turns do
+        Queued turns also get its new mode, tool switches, reviews, private texts and limits. Running turns do
         not.
         """
         if isinstance(name := settings.get("workspace"), str):

@@ -35,7 +35,7 @@ async def check_message(
 ) -> None:
     """Raise BadRequest if the model cannot accept the message's content, or requires content that is missing.
 
-    `parent` is the message above it; models other than chat models may use an earlier image or audio.
+    `parent` is the message above it. Models other than chat models may use an earlier image or audio.
     `history` holds the messages before it if they are not stored yet.
     """
     if (check := getattr(model, "check_message", None)) is None:  # Custom models may lack this check.

@@ -60,7 +60,8 @@ class Sharing:
         return member
 
     async def remove(self, conversation: str, user: str, *, by: str) -> None:
-        """Remove a member, for whom the conversation then does not exist, and cancel that user's turns in it.
+        """Remove a member, for whom the conversation then does not exist, and cancel that user's
+        turns in it.
         """
         if user == await self._store.owner_of(conversation):
             raise BadRequest(sentence("share.owner", user=user))
@@ -88,7 +89,7 @@ class Sharing:
     ) -> NewShare:
         """Create a token with which anyone can read the branch that the conversation shows.
 
-        `upto` ends it at a message; `frozen` fixes it as it is now.
+        `upto` ends it at a message. `frozen` fixes it as it is now.
         """
         for part in omits:
             if part not in OMITTED:

@@ -34,8 +34,8 @@ from dragoman.workspace.diff import FileDiff, joined
 _DEEPEST = 3  # Maximum nesting depth of tasks.
 # Settings inherited from the parent conversation.
 _INHERITED = ("tools", "private", "review", "dialect", "workspace")
-_SHOWN = 20_000  # Maximum characters of the diff in a result; the whole diff is recorded.
-A_WEEK = 7 * 24 * 3600.0  # A task may wait for a user; its agent limits which tools it can use.
+_SHOWN = 20_000  # Maximum characters of the diff in a result. The whole diff is recorded.
+A_WEEK = 7 * 24 * 3600.0  # A task may wait for a user. Its agent limits which tools it can use.
 
 
 class Subagents:
@@ -46,7 +46,7 @@ class Subagents:
         self._joined: tuple[Services, Engine] | None = None
 
     def join(self, services: Services, engine: Engine) -> None:
-        """Attach the services; the tool is created before they exist."""
+        """Attach the services. The tool is created before they exist."""
         self._joined = (services, engine)
 
     def seen_by(self, teams: Collection[str]) -> Subagents:
@@ -158,7 +158,9 @@ class Subagents:
 
 
 def _said_with(log: TurnLog) -> dict[str, JsonValue]:
-    """Return this turn's tool switches and dialect in the form of settings; they override the conversation's.
+    """Return this turn's tool switches and dialect in the form of settings.
+
+    They override the conversation's.
     """
     options, before = log.turn.options, log.settings.get("tools")
     said: dict[str, JsonValue] = {"dialect": options.dialect} if options.dialect is not None else {}
@@ -168,7 +170,7 @@ def _said_with(log: TurnLog) -> dict[str, JsonValue]:
 
 
 async def _failure(agent: str, handle: TurnHandle, result: TurnResult) -> str:
-    """Return the reason why the turn's result is not an answer; empty if it is one."""
+    """Return the reason why the turn's result is not an answer. Empty if it is one."""
     if result.state != "completed":
         return f"the task was {result.state} before it had an answer"
     if result.finish in REFUSED | INCOMPLETE | WITHOUT_ANSWER:

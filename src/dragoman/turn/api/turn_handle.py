@@ -58,7 +58,7 @@ class TurnResult(Generic[T]):
     text: str
     messages: tuple[Message, ...]
     usage: Usage
-    # A description of the limit that was reached; the answer was then requested without tools.
+    # A description of the limit that was reached. The answer was then requested without tools.
     limit: str = ""
     finish: str = ""  # The end of its last reply: stop, length, refusal, … (`messages/endings.py`).
     _output: Output[T] | None = field(default=None, repr=False)
@@ -126,7 +126,7 @@ async def load_trace(store: Store, row: TurnRow) -> TurnTrace:
         try:
             conversation = await store.conversation(inner)
         except DragomanError:
-            continue  # The conversation is gone or damaged; show the rest anyway.
+            continue  # The conversation is gone or damaged. Show the rest anyway.
         call = calls.get(conversation.call or "")
         if call is not None and call.opened is None and (turns := await store.turns(inner)):
             call.opened = turns[0].id  # Name the first turn if the call asked several agents.
@@ -217,12 +217,12 @@ class TurnHandle(Generic[T]):
     async def partial_outputs(self) -> AsyncIterator[T]:
         """Yield the answer while it is written, each time its text parses to a new value of the type.
 
-        The last value is complete and has passed every check; `result` has it too.
+        The last value is complete and has passed every check. `result` has it too.
         """
         if self._output is None:
             raise BadRequest(sentence("output.untyped"))
         text = ""
-        last: list[T] = []  # The previous value, if any; a list because None can be a value.
+        last: list[T] = []  # The previous value, if any. A list because None can be a value.
         async for event in self.events():
             if isinstance(event, e.StepStart):
                 text = ""
@@ -307,7 +307,7 @@ class TurnHandle(Generic[T]):
             unsubscribe()
 
     async def result(self, *, strict: bool = False) -> TurnResult[T]:
-        """Wait for the end and return the result. Raise the error of a failed turn; a cancelled turn has a
+        """Wait for the end and return the result. Raise the error of a failed turn. A cancelled turn has a
         result.
 
         If the turn waits for a user, a warning says how to answer. With `strict`, raise Unanswered
@@ -435,7 +435,7 @@ class TurnHandle(Generic[T]):
     ) -> Arguments:
         """Return arguments with which a call applies only part of the diff that its approval request shows.
 
-        `hunks` are counted from 0; each is applied as it is, or with another text as its new side. Pass the
+        `hunks` are counted from 0. Each is applied as it is, or with another text as its new side. Pass the
         arguments to `allow_once`.
         """
         id = question.id if isinstance(question, Question) else question

@@ -70,7 +70,7 @@ class Reverted:
     notes: list[str] = field(default_factory=list)  # what stayed unchanged, and why
     leaf: str | None = None  # current leaf of the conversation
     moved: bool = False  # whether the leaf changed
-    turn: str | None = None  # The earliest turn affected; None if a redo is impossible.
+    turn: str | None = None  # The earliest turn affected. None if a redo is impossible.
 
 
 class Undo:
@@ -173,7 +173,7 @@ class Undo:
     ) -> Reverted:
         """Revert to before the message that the turn answers, or before its answer if the turn is a rerun.
 
-        With `paths`, revert only these files; the conversation stays where it is.
+        With `paths`, revert only these files. The conversation stays where it is.
         """
         row = await self._store.turn(turn)
         tree = await self._tree(row.conversation)
@@ -306,7 +306,7 @@ class Undo:
                     except NotFound:  # The conversation was deleted meanwhile.
                         await in_thread(partial(history.settle_leaf, record.id, moved=False))
                 await in_thread(history.forget)
-                # There may be one history for every fork; each reopens on use.
+                # There may be one history for every fork. Each reopens on use.
                 await in_thread(history.close)
             except (OSError, sqlite3.Error, StoreUnavailable) as error:
                 _log.warning("what was done to the workspace cannot be read: %s", error)
@@ -427,7 +427,7 @@ class Undo:
         )
 
     async def _move(self, history: WorkspaceHistory, record: ChangeRecord) -> bool:
-        """Move the leaf. Return False if a message was sent meanwhile or another branch selected; that stays
+        """Move the leaf. Return False if a message was sent meanwhile or another branch selected. That stays
         visible.
         """
         id, to = record.conversation, record.leaf_after

@@ -130,11 +130,13 @@ class JobDriver(TaskDriver):
         try:
             with self._given_up_on_error(started):
                 await self._hand_over(started.turn.id, started.turn.epoch)
-        except StoreUnavailable as error:  # The turn is stored; the check for abandoned turns finds it.
+        except StoreUnavailable as error:  # The turn is stored. The check for abandoned turns finds it.
             _log.warning("turn %s is handed over later: %s", started.turn.id, error)
 
     async def adopt(self, turn: str, *, wanted: bool = False) -> bool:
-        """Run the turn here only if a turn of this process waits for it; otherwise, queue it for any worker.
+        """Run the turn here only if a turn of this process waits for it.
+
+        Otherwise, queue it for any worker.
         """
         if await self._runs_here(turn):
             return True
@@ -228,7 +230,8 @@ class JobDriver(TaskDriver):
         return False
 
     async def _needs_no_place(self, turn: str) -> bool:
-        """Return whether it belongs to another turn, which would wait for it, or only needs to be cancelled.
+        """Return whether it belongs to another turn, which would wait for it, or only needs to be
+        cancelled.
         """
         inner = await self._is_inner((await self._store.turn(turn)).conversation)
         return inner or await self._is_cancelled(turn)
@@ -279,7 +282,8 @@ class JobDriver(TaskDriver):
             self._freed.set()
 
     def _try_next(self, whose: tuple[str, str]) -> None:
-        """Retry the first turns that met a limit for this user and for this provider: a slot may be free now.
+        """Retry the first turns that met a limit for this user and for this provider: a slot may
+        be free now.
         """
         for mine, left in enumerate(whose):
             turn = next((turn for turn, other in self._put_off.items() if other[mine] == left), None)

@@ -98,7 +98,8 @@ class TaskDriver:
 
     @contextmanager
     def _given_up_on_error(self, started: Started) -> Iterator[None]:
-        """Release a turn stored as owned by this process if it cannot start here, once the store allows it.
+        """Release a turn stored as owned by this process if it cannot start here, once the store
+        allows it.
         """
         try:
             yield
@@ -251,7 +252,7 @@ class TaskDriver:
             self._broken_off.pop(turn, None)
 
     async def _look_for_signals(self) -> None:
-        """Find the signals of other processes; this process reads its own immediately.
+        """Find the signals of other processes. This process reads its own immediately.
 
         If this process adopts turns, it also finds signals for turns that no process runs.
         """
@@ -306,7 +307,7 @@ class TaskDriver:
             decided.set()
 
     async def _lacks(self, turn: str) -> bool:
-        """Return whether a queued turn needs something missing here; it waits for a process that has it."""
+        """Return whether a queued turn needs something missing here. It waits for a process that has it."""
         for queued in await self._store.queued(turn=turn):
             with suppress(ValidationError):  # An unreadable turn is quarantined when it is adopted.
                 why = missing_here(self._services, options_in([queued.fact]))
@@ -340,7 +341,7 @@ class TaskDriver:
         error = None if task.cancelled() else task.exception()
         live = self._bus.here(log.id)
         if live is not None and not log.turn.state.ended and not isinstance(error, Fenced):
-            # The turn is retried; callers that wait for it keep waiting.
+            # The turn is retried. Callers that wait for it keep waiting.
             live.given_up = live.given_up or not self._closing
         self._bus.remove(log.id)
         if log.turn.state.ended and not log.broken:
@@ -367,7 +368,7 @@ class Driver(Protocol):
         """Resume every turn that no process runs, except those that only wait for a user."""
 
     async def close(self) -> None:
-        """Stop without ending any turn; they resume at the next start."""
+        """Stop without ending any turn. They resume at the next start."""
 
     def starting(self) -> AbstractContextManager[None]:
         """Mark that a turn is being stored and started, so that signals for it are not missed."""

@@ -154,7 +154,7 @@ class Follower:
         self._arrived.set()
 
     async def take(self, seconds: float | None) -> list[Event]:
-        """Return all events that arrived; none if the time passes or a lookup is requested."""
+        """Return all events that arrived. None if the time passes or a lookup is requested."""
         try:
             async with asyncio.timeout(seconds):
                 await self._arrived.wait()
@@ -230,7 +230,7 @@ class RemoteEvents:
         await self._read()
 
     async def _catch_up(self, follower: Follower) -> None:
-        """Read the existing events for a new follower; the others have them already."""
+        """Read the existing events for a new follower. The others have them already."""
         while rows := await self._store.events({follower.turn: follower.at}, _MANY):
             follower.put([EVENT.load(row.body) for row in rows])
             if len(rows) < _MANY:
@@ -362,7 +362,7 @@ class EventBus:
         return self._follow_elsewhere(turn, after) if live is None else live.log.events.batches(after)
 
     def rest(self, turn: str, after: int) -> list[Event] | None:
-        """Return the events after this number of a turn that recently ended here; None for any other turn."""
+        """Return the events after this number of a turn that recently ended here. None for any other turn."""
         if (over := self._over.get(turn)) is None:
             return None
         _, told = over

@@ -20,7 +20,7 @@ from dragoman.store.store import Store, StoredEvent, TurnRow
 S = TypeVar("S")
 T = TypeVar("T")
 
-_OWNER = 1_000_000_000  # The count of numbers reserved for each owner; a later owner's are always higher.
+_OWNER = 1_000_000_000  # The count of numbers reserved for each owner. A later owner's are always higher.
 _log = logging.getLogger("dragoman.turn")
 
 

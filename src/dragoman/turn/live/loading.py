@@ -85,7 +85,7 @@ def missing_here(services: Services, options: TurnOptions) -> str | None:
 
 
 def needs_of(queued: Queued) -> str:
-    """Describe what a queued turn needs in order to start; any process that has all of it starts the turn."""
+    """Describe what a queued turn needs in order to start. Any process that has all of it starts the turn."""
     options = options_in([queued.fact])
     agent = options.agent or _text((options.settings or {}).get("agent"))
     named = {"model": options.started_with or options.model, "agent": agent, "folder": options.workspace}
@@ -138,7 +138,7 @@ class _EndedPath:
 
 
 class Paths:
-    """Paths of ended turns, up to a memory limit; the least recently used is dropped first."""
+    """Paths of ended turns, up to a memory limit. The least recently used is dropped first."""
 
     def __init__(self, *, room: int = _ROOM) -> None:
         self._room = room

@@ -104,7 +104,7 @@ class TurnLog:
         self._start = len(path) - own  # index of this turn's first message
         for place in range(self._start, len(path)):
             self._take_home(place)
-        # The messages of an earlier owner; events describe what follows them.
+        # The messages of an earlier owner. Events describe what follows them.
         self.begun = tuple(path[self._start :])
 
     # ── what was said ─────────────────────────────────────────────────────────────────────────────
@@ -154,7 +154,7 @@ class TurnLog:
         stamped = self._stamped(facts)
         turn = reduce(advance, stamped, self.turn)
         if not _steerable(turn):
-            self._flush()  # The store may refuse these facts; earlier ones must not fail with them.
+            self._flush()  # The store may refuse these facts. Earlier ones must not fail with them.
         before, count, length, revision = self.turn, self._count, len(self.path), self.revision
         self._take(turn, stamped, change)
         write = self._flush(sync=sync)
@@ -181,7 +181,7 @@ class TurnLog:
         self._take(turn, stamped, change)
 
     def is_running(self, call: str) -> bool:
-        """Return whether the call still runs. A tool that may not be stopped outlives its call; nothing it
+        """Return whether the call still runs. A tool that must not be stopped outlives its call. Nothing it
         does then can be recorded.
         """
         return self.turn.calls[call].state is CallState.RUNNING and not self.turn.state.ended

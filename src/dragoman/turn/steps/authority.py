@@ -166,7 +166,7 @@ async def load_givers(services: Services, conversation: Conversation) -> Givers:
 
 
 async def _givers_by_call(services: Services, call: str) -> Givers:
-    """Return the givers of a call; a plain agent if its turn is unknown, as after an import."""
+    """Return the givers of a call. A plain agent if its turn is unknown, as after an import."""
     try:
         row = await services.store.turn_of_call(call)
     except NotFound:

@@ -307,7 +307,7 @@ class CallRun:
             await hooks.see_end(ready.call, ready.tool, view)
 
     async def _execute(self, ready: Ready, slot: Slot) -> Outcome:
-        """Run the tool in a separate task. If the turn is cancelled, a tool that may not be stopped
+        """Run the tool in a separate task. If the turn is cancelled, a tool that must not be stopped
         continues.
         """
         tool = ready.tool

@@ -42,7 +42,7 @@ def torn_reply(log: TurnLog, finish: str, error: BaseException | None) -> Append
         told = failure_of(error)
         draft.fail(Error(told.error, told.kind, told.retryable))
     torn = Appending(replace(draft.message, finish=finish))
-    # A plugin's hook interrupted the reply; the plugins' changes to it stay.
+    # A plugin's hook interrupted the reply. The plugins' changes to it stay.
     if (seen := log.draft_seen) is not None:
         error_parts = tuple(part for part in torn.message.parts if isinstance(part, Error))
         torn.message = replace(seen.message, parts=(*seen.message.parts, *error_parts), finish=finish)
@@ -99,7 +99,8 @@ async def conclude(log: TurnLog, signals: Signals, error: BaseException | None) 
 
 
 def _last_fact(log: TurnLog, failure: TurnFailed | None) -> TurnFailed | TurnCancelled | TurnCompleted:
-    """Build the last fact for each attempt: it may be stamped once, and a cancel may have arrived meanwhile.
+    """Build the last fact for each attempt: it may be stamped once, and a cancel may have arrived
+    meanwhile.
     """
     if failure is not None:
         return replace(failure)
@@ -182,7 +183,8 @@ def failure_of(error: BaseException) -> TurnFailed:
 
 
 def _hook_that_failed(error: BaseException) -> str:
-    """Name the plugin and hook that failed, from the error's frames, so that no bookkeeping is needed before.
+    """Name the plugin and hook that failed, from the error's frames, so that no bookkeeping is
+    needed before.
     """
     for frame, _ in walk_tb(error.__traceback__):
         plugin = frame.f_locals.get("self")

@@ -30,7 +30,7 @@ from dragoman.turn.steps.authority import load_authority
 from dragoman.turn.steps.prepare import PreparedTurn
 
 _log = logging.getLogger("dragoman.turn")
-_PATIENCE = 2  # Number of replies answered with the same failing call; the next one closes the turn.
+_PATIENCE = 2  # Number of replies answered with the same failing call. The next one closes the turn.
 BY_PERSON = sentence("limit.person")  # the text of the limit
 STOPPED = "A person stopped the calls of this turn: answer with what there is."
 NO_CALL = "This is text, not a call."
@@ -238,7 +238,7 @@ def _fit_now(prepared: PreparedTurn, call: ToolCall, tool: Tool) -> tuple[ToolCa
 
 
 def changed(call: ToolCall, arguments: Arguments) -> ToolCall:
-    """Return the call with other arguments; `original` keeps the model's."""
+    """Return the call with other arguments. `original` keeps the model's."""
     return replace(call, arguments=arguments, original=call.asked_for)
 
 
@@ -326,7 +326,7 @@ async def _authority(
 
 
 def _model_of(prepared: PreparedTurn, call: ToolCall) -> str:
-    """Return the model that made the call; in a chain, it may be any of them."""
+    """Return the model that made the call. In a chain, it may be any of them."""
     made = (
         message.model for message in prepared.log.messages if call.id in (one.id for one in message.calls)
     )
@@ -334,7 +334,7 @@ def _model_of(prepared: PreparedTurn, call: ToolCall) -> str:
 
 
 def _covered(reason: Reason, question: Question) -> bool:
-    """Return whether the user's answer covers this reason; a plugin's new question was not part of the
+    """Return whether the user's answer covers this reason. A plugin's new question was not part of the
     request.
     """
     return reason.cause != "plugin" or reason.text in question.text
@@ -363,7 +363,8 @@ def _refused_before(prepared: PreparedTurn, call: ToolCall) -> AnsweredCall | No
 
 
 def _patiently(prepared: PreparedTurn, answered: AnsweredCall) -> AnsweredCall:
-    """C10: a call that cannot run and comes again unchanged is answered once or twice, then closes the turn.
+    """C10: a call that cannot run and comes again unchanged is answered once or twice, then closes
+    the turn.
     """
     call = answered.call
     replies = _earlier(prepared, call, lambda other: other.state is CallState.FAILED and not other.started)

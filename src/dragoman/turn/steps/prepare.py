@@ -73,7 +73,8 @@ class PreparedTurn:
 
     @property
     def rules(self) -> list[Rule]:
-        """Return the rules of the settings, then those of the agent, then the bounds that nothing overrides.
+        """Return the rules of the settings, then those of the agent, then the bounds that nothing
+        overrides.
         """
         return [*self.services.rules, *self.agent.rules, *self.bounds]
 
@@ -164,7 +165,7 @@ async def hand_over(prepared: PreparedTurn) -> PreparedTurn:
 
 
 def model_of(services: Services, log: TurnLog, agent: Agent, *, handed: bool = False) -> Model:
-    """Return the model the turn was started with, or that of an agent it was handed to; never another one."""
+    """Return the model the turn was started with, or that of an agent it was handed to, never another one."""
     options = log.turn.options
     if handed and agent.model is not None:
         return services.model(agent.model)
@@ -342,7 +343,7 @@ def _tell_of_missing_sources(prepared: PreparedTurn) -> None:
 def _offered(prepared: PreparedTurn, request: Request, offer: Offer) -> dict[str, Tool]:
     """Return the tools of a request after the plugins changed it.
 
-    A tool that a plugin adds by description must exist; `TurnView.add_tool` adds a custom one.
+    A tool that a plugin adds by description must exist. `TurnView.add_tool` adds a custom one.
     """
     tools = {**offer.tools, **prepared.view.added_tools}
     if any(spec.name not in tools for spec in request.tools):
@@ -376,7 +377,7 @@ def mode_of(services: Services, log: TurnLog, *agents: Agent) -> Mode:
 async def _system_prompt(prepared: PreparedTurn, offer: Offer) -> str:
     """R2: return the layers with the additions of plugins.
 
-    The privacy plugin comes last elsewhere; its text precedes the rules of tools.
+    The privacy plugin comes last elsewhere. Its text precedes the rules of tools.
     """
     layers = _system_layers(prepared, offer)
     plugins = sorted(prepared.hooks.system_prompt, key=lambda plugin: not plugin.comes_last)
@@ -402,7 +403,7 @@ def _system_layers(prepared: PreparedTurn, offer: Offer) -> list[tuple[str, str]
 
 
 def _dialect(log: TurnLog) -> str | None:
-    """Return the form of calls in this turn; None to use the model's known form."""
+    """Return the form of calls in this turn. None to use the model's known form."""
     wanted = log.turn.options.dialect or _setting(log, "dialect")
     return None if wanted == AUTO else wanted
 

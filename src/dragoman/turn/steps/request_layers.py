@@ -62,7 +62,7 @@ def option_layers(
 def options_of(
     services: Services, agent: Agent, model: Model, settings: Mapping[str, Any], sent: Options
 ) -> dict[str, JsonValue]:
-    """Return the options of a request; None removes the value of lower layers."""
+    """Return the options of a request. None removes the value of lower layers."""
     return merge_options(*(layer for _, layer in option_layers(services, agent, model, settings, sent)))
 
 
@@ -82,7 +82,7 @@ def conversation_switches(
 
 
 def model_here(services: Services, settings: Mapping[str, JsonValue], agent: Agent) -> Model | None:
-    """Return the model of the next turn; None if it is unavailable here."""
+    """Return the model of the next turn. None if it is unavailable here."""
     named = settings.get("model") or agent.model
     try:
         return services.model(str(named) if named else None)

@@ -80,7 +80,8 @@ async def _turn_and_message(store: Store, call: str, conversation: str) -> tuple
 
 
 async def copy_steps(log: TurnLog, store: Store) -> None:
-    """Copy the earlier turn's steps up to the call in one transaction: after a crash, all are copied again.
+    """Copy the earlier turn's steps up to the call in one transaction: after a crash, all are
+    copied again.
     """
     change = log.turn.options.again_from
     if change is None or log.turn.step:
@@ -134,7 +135,9 @@ def _program_of(message: Message, call: str) -> str | None:
 def _copied_inner(
     message: Message, copy: Message, change: CallChange, program: str | None, now: float
 ) -> tuple[ToolCall, ...]:
-    """Return the calls of the message's programs; for the rerun program, only those before the changed call.
+    """Return the calls of the message's programs.
+
+    For the rerun program, only those before the changed call.
     """
     programs = {old.id: new.id for old, new in zip(message.calls, copy.calls, strict=True)}
     last = next((one.made_in.number for one in message.inner if one.id == change.call and one.made_in), 0)

@@ -101,7 +101,7 @@ class Runner:
         try:
             await self._run()
         finally:
-            self.signals.left.set()  # A tool that may not be stopped no longer waits for an answer.
+            self.signals.left.set()  # A tool that must not be stopped no longer waits for an answer.
 
     async def _run(self) -> None:
         enter_trace(self.log.trace)
@@ -130,7 +130,7 @@ class Runner:
     # ── the flow ──────────────────────────────────────────────────────────────────────────────────
 
     async def _outcome(self, prepared: PreparedTurn) -> BaseException | None:
-        """Return the error of the flow; None if it finished or was cancelled."""
+        """Return the error of the flow. None if it finished or was cancelled."""
         self._flow = flow = asyncio.create_task(self._run_steps(prepared), name=f"{self.log.id} flow")
         if self.log.cancelled is not None or self._stopping:
             flow.cancel()
@@ -156,7 +156,7 @@ class Runner:
         log.publish(TurnStart(log.id, log.conversation.id, log.turn.message, log.resumed))
         for question in log.snapshot().questions:
             # Publish open requests for clients that follow a resumed turn. A running tool asks again if it
-            # runs again; otherwise its request is obsolete.
+            # runs again. Otherwise, its request is obsolete.
             if log.turn.calls[question.call].state is not CallState.RUNNING:
                 log.publish(call_asked(question))
         if log.resumed:
@@ -187,7 +187,7 @@ class Runner:
             settled = await run_calls(streamed, self._lanes)
 
     async def _ask_model(self, prepared: PreparedTurn) -> Streamed:
-        """Send one request and return its reply; repeat it if a plugin fixed the cause of an error."""
+        """Send one request and return its reply. Repeat it if a plugin fixed the cause of an error."""
         for _ in range(_ASKED_AGAIN):
             try:
                 return await stream(await build_request(prepared))
@@ -214,7 +214,7 @@ class Runner:
             await keep_what_came(self.log, self.signals, end, torn)
         await cancel_tasks(self.services, self.log, self._wake)
         if prepared is not None and hands_over(self.log):
-            with suppress(DragomanError):  # The other agent may be gone; its next turn reports that.
+            with suppress(DragomanError):  # The other agent may be gone. Its next turn reports that.
                 await keep_agent(self.services, self.log)
         if prepared is not None and end != "error":
             late = await self._on_turn_end(prepared)
@@ -320,4 +320,4 @@ def _ignore_error(task: asyncio.Future[Any]) -> None:
         task.exception()
 
 
-_DETACHED: set[asyncio.Task[Outcome]] = set()  # Tools of all turns that may not be stopped.
+_DETACHED: set[asyncio.Task[Outcome]] = set()  # Tools of all turns that must not be stopped.

@@ -18,7 +18,7 @@ class Lanes:
 
     room: asyncio.Semaphore
     alone: asyncio.Lock
-    detached: set[asyncio.Task[Outcome]]  # tools that outlive their turn because they may not be stopped
+    detached: set[asyncio.Task[Outcome]]  # tools that outlive their turn because they must not be stopped
     stopped: asyncio.Event = field(default_factory=asyncio.Event)  # set when a user stops all further calls
 
     @asynccontextmanager
@@ -36,7 +36,7 @@ class Slot:
         self._room = room
         self._held = False
         self._over = False
-        self._open = 0  # open questions; a tool may ask several at the same time
+        self._open = 0  # Open questions. A tool may ask several at the same time.
         self._returning: asyncio.Task[None] | None = None  # the task that reacquires the slot
 
     async def __aenter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""Sends one request to the model; each event of the reply is folded, published, and shown to plugins."""
+"""Sends one request to the model. Each event of the reply is folded, published, and shown to plugins."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def store_file(file: File, store: Store) -> File:
             return replace(file, url=None, blob=await store.put_blob(data), size=len(data))
         blob, size = await store.put_blob_pieces(_decoded(file.url, found.begins))
     except Error:
-        return replace(file, url=None)  # The data is invalid; the part shows that there was a file.
+        return replace(file, url=None)  # The data is invalid. The part shows that there was a file.
     return replace(file, url=None, blob=blob, size=size)
 
 
@@ -144,7 +144,7 @@ async def stream(ready: RequestReady) -> Streamed:
 
 
 def _told_as_it_is(end: MessageEnd, reply: Message) -> MessageEnd:
-    """Return the end of a reply; one without an answer is marked as such if nothing else explains it."""
+    """Return the end of a reply. One without an answer is marked as such if nothing else explains it."""
     if end.finish not in ("stop", "tool_calls", "unknown") or reply.answers:
         return end
     return replace(end, finish="thoughts" if reply.reasoning.strip() else "empty")
@@ -197,7 +197,9 @@ def received(
 
 
 def _taker(prepared: PreparedTurn, draft: Draft) -> Callable[[Event], None]:
-    """Return the handler for each event of a reply; lookups happen once per stream to keep the handler cheap.
+    """Return the handler for each event of a reply.
+
+    Lookups happen once per stream to keep the handler cheap.
     """
     log, view = prepared.log, prepared.view
     apply, publish = draft.apply, log.publish

@@ -38,7 +38,7 @@ from dragoman.turn.steps.stream import store_made
 from dragoman.wire.lowering import result_files
 from dragoman.wire.wire import Model
 
-# Asks a model of another type for a tool; its files are stored, and shown while they are made.
+# Asks a model of another type for a tool. Its files are stored, and shown while they are made.
 
 
 _FILE: Codec[File] = Codec(File)
@@ -171,7 +171,7 @@ class CallContext:
     ) -> JsonValue:
         """Ask the tool's question. A repeated call finds the earlier answer."""
         call = self._log.call(self._call)
-        while True:  # A withdrawn question is not reused; the tool asks again.
+        while True:  # A withdrawn question is not reused. The tool asks again.
             place = f"{self._asked[text]} {text}"
             self._asked[text] += 1
             question = question_of_tool(
@@ -186,7 +186,7 @@ class CallContext:
         return answer.value
 
     async def _require_permission(self, pattern: str, text: str = "", permission: str = "") -> None:
-        """Require permission for something new, from a rule or a user; else raise ToolFailed.
+        """Require permission for something new, from a rule or a user. Otherwise, raise ToolFailed.
 
         `permission` names another permission than the tool's, for access outside the sandbox.
         """
@@ -264,7 +264,7 @@ class CallContext:
         return self._log.is_running(self._call)
 
     def _check_running(self) -> None:
-        """Raise ToolFailed if the call is over: a tool that may not be stopped outlives a cancel or its
+        """Raise ToolFailed if the call is over: a tool that must not be stopped outlives a cancel or its
         timeout.
         """
         if not self._is_running:
