@@ -1,7 +1,7 @@
-"""Hands a conversation over: another agent continues it, in the same turn and in the turns after it.
+"""Hands a conversation over: another agent continues it, in the same turn and in later turns.
 
-Who goes on is read from the calls that are stored, so a turn that was handed over stays so after a crash.
-What an agent called is judged and run as its own, also where it hands over in the same reply.
+The acting agent is derived from the stored calls, so a handover survives a crash. Each agent's calls are
+judged and run under that agent's rules, even if it hands over in the same reply.
 """
 
 from __future__ import annotations
@@ -27,14 +27,17 @@ NAME = "hand_off"
 
 
 def first_agent(services: Services, options: TurnOptions) -> Agent:
-    """Who a turn was started with."""
+    """Return the agent that a turn was started with."""
     setting = (options.settings or {}).get("agent")
     return services.agent(options.agent or (setting if isinstance(setting, str) else None))
 
 
 def agents_in(services: Services, log: TurnLog) -> list[Agent]:
-    """Who answered in a turn that runs here, one after the other. The last one answers now, and is no freer
-    than any before it. A reply whose calls are not all settled is still the one's who made it."""
+    """Return the agents that answered in a turn running here, in order.
+
+    The last one answers now, with no more freedom than any before it. A reply with unsettled calls still
+    belongs to the agent that made it.
+    """
     first = _first_in(services, log)
     if not first.handoffs:
         return [first]
@@ -44,7 +47,7 @@ def agents_in(services: Services, log: TurnLog) -> list[Agent]:
 
 
 async def agents_of(services: Services, turn: str, before: str | None = None) -> list[Agent]:
-    """The same of a stored turn; with `before`, up to the reply that holds this call."""
+    """Return the same for a stored turn. With `before`, only up to the reply that holds this call."""
     agent = first_agent(services, options_in(await services.store.facts(turn)))
     if not agent.handoffs:
         return [agent]
@@ -55,7 +58,7 @@ async def agents_of(services: Services, turn: str, before: str | None = None) ->
 
 
 async def turns_of_agent(services: Services, name: str) -> list[str]:
-    """Turns that are not over and in which this agent has a part: without it they could not go on."""
+    """Return the unfinished turns in which this agent takes part. They could not continue without it."""
     rows = await services.store.live_turns()
     return [row.id for row in rows if name in await _names_in(services, row.id)]
 
@@ -64,12 +67,14 @@ async def _names_in(services: Services, turn: str) -> set[str]:
     try:
         return {agent.name for agent in await agents_of(services, turn)}
     except (NotFound, Unreadable):
-        return set()  # it is quarantined, whatever is done
+        return set()  # The turn is quarantined in any case.
 
 
 async def agent_before(services: Services, conversation: str, options: TurnOptions) -> str | None:
-    """Who a send that is repeated was made to, if its conversation was handed over since. None where that is
-    who would answer anyway, or where a person chose another one."""
+    """Return the agent that a repeated send was made to, if its conversation was handed over since.
+
+    None if that agent would answer anyway, or if the user chose another one.
+    """
     setting = (options.settings or {}).get("agent")
     now = (await services.store.conversation(conversation)).settings.get("agent")
     if not isinstance(setting, str) or setting == now or setting not in services.agents:
@@ -84,25 +89,29 @@ async def settings_at(
     messages: Iterable[Message],
     path: Sequence[Message],
 ) -> dict[str, JsonValue]:
-    """Those of a conversation, with the agent that answered where this path ends: it may have been handed
-    over after that, or on another branch. One that a person chose stays."""
+    """Return a conversation's settings with the agent that answered at the end of this path.
+
+    A handover may have happened later, or on another branch. An agent that the user chose stays.
+    """
     turn = path[-1].turn
     if turn is None or not _was_handed_to(settings.get("agent"), messages):
         return dict(settings)
     try:
         options = options_in(await services.store.facts(turn))
-        if options.settings is None:  # what a fork or an import brought has no turns
+        if options.settings is None:  # Turns do not exist for messages from a fork or an import.
             return dict(settings)
         own = (message for message in path if message.turn == turn)
         agents = _followed(services, first_agent(services, options), own)
-    except (DragomanError, ValueError):  # an agent is gone, or nobody can read who it was
+    except (DragomanError, ValueError):  # An agent is missing, or its turn is unreadable.
         return dict(settings)
     return _handed_on({**settings, "agent": options.settings.get("agent")}, agents)
 
 
 async def keep_agent(services: Services, log: TurnLog) -> None:
-    """Let the turns that follow begin with who continues, unless a person chose another one meanwhile: those
-    that are queued, too, unless it is for teams, which their senders may not be in."""
+    """Make later turns start with the agent that continues, unless the user chose another one meanwhile.
+
+    This includes queued turns, unless the agent is limited to teams: their senders may not be members.
+    """
     agents, here = agents_in(services, log), log.conversation.id
     if len(agents) > 1:
         await services.store.change_settings(here, lambda before: _handed_on(before, agents))
@@ -113,21 +122,23 @@ async def keep_agent(services: Services, log: TurnLog) -> None:
 
 
 def hands_over(log: TurnLog) -> bool:
-    """Whether the last reply of a turn did: who it was handed to had no step yet."""
+    """Return whether the last reply of a turn handed over. The next agent has had no step yet."""
     last = (message for message in log.messages if message.id == log.turn.reply)
     return any(_is_handover(call) for message in last for call in message.calls)
 
 
 def _model_of(services: Services, agent: Agent) -> str | None:
-    """None where it is not here: a turn that needs it says so when it begins."""
+    """Return None if the model is missing. A turn that needs it fails when it starts."""
     with suppress(Exception):
         return services.model(agent.model).name
     return None
 
 
 def _queued_for(fact: str, agents: Sequence[Agent], model: str | None) -> str:
-    """The first fact of a queued turn after these answered in the one before it; `model` is the last one's.
-    What was said for it alone stays."""
+    """Return the first fact of a queued turn after these agents answered in the turn before it.
+
+    `model` belongs to the last agent. Options given for this turn alone stay.
+    """
     first = FACT.load(fact)
     if not isinstance(first, TurnStarted) or first.options.agent is not None:
         return fact
@@ -136,13 +147,14 @@ def _queued_for(fact: str, agents: Sequence[Agent], model: str | None) -> str:
     if settings != before:
         if not options.model and not settings.get("model"):
             options = replace(options, started_with=model)
-        if options.accepted is not None:  # who it was for need not allow what another may
+        # The rules accepted for the earlier agent need not allow what another agent may do.
+        if options.accepted is not None:
             options = replace(options, accepted=replace(options.accepted, agent=agents[-1].rules))
     return FACT.dump(replace(first, options=replace(options, settings=settings)))
 
 
 def _handed_on(before: Mapping[str, JsonValue], agents: Sequence[Agent]) -> dict[str, JsonValue]:
-    """Settings of a conversation after these answered in a turn, one after the other."""
+    """Return a conversation's settings after these agents answered in a turn, in order."""
     *earlier, last = agents
     chosen = before.get("agent")
     goes_on = bool(earlier) and (chosen is None or chosen in {one.name for one in earlier})
@@ -150,15 +162,17 @@ def _handed_on(before: Mapping[str, JsonValue], agents: Sequence[Agent]) -> dict
 
 
 def handoffs_here(services: Services, agent: Agent) -> list[str]:
-    """Those that it may hand over to, but for agents of teams that the sender is not in."""
+    """Return the agents it may hand over to, except those of teams that the sender is not in."""
     return [name for name in agent.handoffs if name in services.agents or name not in services.agents_now]
 
 
 def handoff_tool(
     services: Services, agent: Agent, calls: Callable[[], Iterable[ToolCall]] = tuple[ToolCall]
 ) -> Tool:
-    """The tool of an agent that may hand over, for those it may hand over to. `calls` are those of the reply
-    that it is called in."""
+    """Build the handover tool for an agent, listing the agents it may hand over to.
+
+    `calls` are the calls of the reply in which the tool is called.
+    """
     others = {name: services.agent(name) for name in handoffs_here(services, agent)}
     names: list[JsonValue] = list(others)
 

@@ -1,4 +1,4 @@
-"""An agent: a named set of prompt, model, tools, permissions and limits that a conversation can be given."""
+"""Defines an agent: a named set of prompt, model, tools, permissions and limits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dragoman.tools.permissions import parse_rule
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Limits:
-    """Limits of a turn. None means the limit of the settings."""
+    """The limits of a turn. None means the limit from the settings."""
 
     max_rounds: int | None = None
     max_tokens: int | None = None
@@ -36,7 +36,7 @@ class Limits:
                 raise ConfigError(f"{name} is a {kind} above 0 or None, not {value!r}")
 
     def over(self, other: Limits) -> Limits:
-        """Return these limits, with those of `other` where these are None."""
+        """Return these limits, with those of `other` for each that is None."""
         own = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
         return replace(other, **own)
 
@@ -52,12 +52,12 @@ NO_LIMITS = Limits()
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Agent:
-    """A named set of prompt, model, tools, permissions and limits. `tools` names groups (`files`) and tools
-    (`files.read_file`); None means all of them.
+    """A named set of prompt, model, tools, permissions and limits.
 
-    Its rules come after those of the runtime, so they win. `allow`, `ask` and `deny` are rules as a runtime
-    takes them, such as "shell:git *"; they become part of `rules`. `handoffs` are the agents it may hand a
-    conversation over to. Users see and use it who are in one of its `teams`; without teams, everybody does.
+    `tools` names groups (`files`) and tools (`files.read_file`). None means all of them. An agent's rules
+    come after the runtime's, so they win. `allow`, `ask` and `deny` are rules in the runtime's format, such
+    as "shell:git *". They become part of `rules`. `handoffs` are the agents it may hand a conversation over
+    to. Only users in one of its `teams` see and use it. Without teams, every user does.
     """
 
     name: str = ""
@@ -103,7 +103,7 @@ class Agent:
                 raise ConfigError(f"Agent {self.name!r}: {action} must be a list of rules, not {texts!r}.")
             added = tuple(parse_rule(text, action, f"agent {self.name}") for text in texts)
             object.__setattr__(self, "rules", (*self.rules, *added))
-            object.__setattr__(self, action, ())  # `replace` makes an agent of what is here
+            object.__setattr__(self, action, ())  # `replace` builds an agent from these fields.
 
 
 NOBODY_IN_PARTICULAR = Agent()

@@ -1,6 +1,6 @@
-"""What happened in a turn, in the past tense. Facts are stored; a turn is rebuilt from nothing else.
+"""Defines facts, the events of a turn. Facts are stored, and a turn is rebuilt only from them.
 
-A fact names messages, calls and questions by id; their contents are rows written in the same transaction.
+A fact names messages, calls and questions by ID. Their contents are rows written in the same transaction.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dragoman.sentences import SaidFields, Spoken
 
 @dataclass(slots=True, frozen=True)
 class CallChange:
-    """A call of an earlier turn, as it is to be this time: with other arguments, or with this result."""
+    """A call of an earlier turn with the changes for a rerun: other arguments, or this result."""
 
     call: str
     arguments: dict[str, JsonValue] | None = None
@@ -30,40 +30,47 @@ class CallChange:
 
 @dataclass(slots=True, frozen=True)
 class NodeRules:
-    """The rules of the node that accepted a send. Whichever node runs the turn keeps to them, too (P14)."""
+    """The rules of the process that accepted a send.
 
-    rules: tuple[Rule, ...] = ()  # of its settings
-    agent: tuple[Rule, ...] = ()  # of the agent the turn begins with
+    Any process that runs the turn applies them too (P14).
+    """
+
+    rules: tuple[Rule, ...] = ()  # from its settings
+    agent: tuple[Rule, ...] = ()  # of the turn's first agent
     mode: str = "auto"
     review: str | dict[str, str] = "never"
 
 
 @dataclass(slots=True, frozen=True)
 class TurnOptions:
-    """What the caller asked of this turn, kept so that another process can go on with it."""
+    """The options of this turn, stored so that another process can continue it."""
 
     model: str | None = None
     mode: str | None = None
     system: str | None = None
     options: dict[str, JsonValue] = field(default_factory=dict)
-    disabled: tuple[str, ...] = ()  # plugins that stay out of this turn
+    disabled: tuple[str, ...] = ()  # plugins disabled for this turn
     agent: str | None = None
-    workspace: str | None = None  # the folder it works in: a runtime with another one leaves it alone
-    tools: dict[str, bool] = field(default_factory=dict)  # switches, over the conversation's
-    settings: dict[str, JsonValue] | None = None  # of the conversation, when it was started
-    started_with: str | None = None  # the model that was found for it then
-    dialect: str | None = None  # how calls are made: native, or as text
-    output: OutputSpec | None = None  # what the answer has to look like
-    over: dict[str, JsonValue] = field(default_factory=dict)  # settings of this turn, over the conversation's
-    client_tools: tuple[ToolSpec, ...] = ()  # came with the message; its sender runs them
-    traceparent: str | None = None  # the trace that whoever started it belongs to, as W3C writes it
-    again_from: CallChange | None = None  # it begins in the middle of an earlier one
-    state: JsonValue = None  # what an application shares with its agent, as it brought it
-    compact: bool = False  # summarize what came before, however full the context is
-    accepted: NodeRules | None = None  # None: by a version that did not store them
+    workspace: str | None = None  # The folder it works in. A runtime with another folder does not run it.
+    tools: dict[str, bool] = field(default_factory=dict)  # tool switches, which override the conversation's
+    settings: dict[str, JsonValue] | None = None  # the conversation's settings when the turn started
+    started_with: str | None = None  # the model resolved at that time
+    dialect: str | None = None  # The form of calls: native or text.
+    output: OutputSpec | None = None  # the required form of the answer
+    # settings of this turn, which override the conversation's
+    over: dict[str, JsonValue] = field(default_factory=dict)
+    # Tools that came with the message. Its sender's client runs them.
+    client_tools: tuple[ToolSpec, ...] = ()
+    traceparent: str | None = None  # the caller's trace, in W3C format
+    again_from: CallChange | None = None  # set if the turn starts in the middle of an earlier one
+    state: JsonValue = None  # state that an application shares with its agent, as received
+    compact: bool = False  # Compact earlier messages, however full the context is.
+    accepted: NodeRules | None = None  # None: stored by a version without this field
 
     def under(self, later: TurnOptions) -> TurnOptions:
-        """These, with what the later ones say over them. What was found out at the start is found anew."""
+        """Return these options overridden by `later`. Values resolved at the start are left out, to be
+        resolved again.
+        """
         return TurnOptions(
             model=later.model or self.model,
             mode=later.mode or self.mode,
@@ -82,8 +89,7 @@ class TurnOptions:
 
 
 def laid_over(settings: Mapping[str, JsonValue], later: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Settings with later ones over them. Who names one more text that is private takes back nothing that was
-    private before."""
+    """Return settings with `later` over them. An additional private text does not remove earlier ones."""
     before, more = settings.get("private"), later.get("private")
     laid = {**settings, **later}
     if isinstance(before, dict) and isinstance(more, dict):
@@ -95,8 +101,10 @@ _HELD_TO = ("mode", "tools", "review", "private", "max_rounds", "continuations",
 
 
 def held_to(options: TurnOptions, settings: Mapping[str, JsonValue]) -> TurnOptions:
-    """Of a turn that has not begun: with what its conversation is held to by now. Its model, its agent and
-    the rest of what was found for it stay."""
+    """Update the options of a queued turn to the restrictions its conversation has now.
+
+    Its model, its agent and other resolved values stay.
+    """
     kept = {name: value for name, value in (options.settings or {}).items() if name not in _HELD_TO}
     now = {name: settings[name] for name in _HELD_TO if name in settings}
     return replace(options, settings=laid_over({**kept, **now}, options.over))
@@ -112,7 +120,7 @@ class CallMade:
 
 @dataclass(slots=True, frozen=True)
 class Retried(Spoken):
-    """An attempt at a reply that failed and was followed by another, after a wait of so many seconds."""
+    """A failed attempt at a reply that was followed by another, after `wait` seconds."""
 
     at: float
     wait: float = 0.0
@@ -129,13 +137,13 @@ class TurnStarted:
     message: str
     options: TurnOptions = TurnOptions()
     at: float = 0.0
-    by: str | None = None  # the user who sent the message; None: by a version that did not store it
+    by: str | None = None  # The user who sent the message. None: stored by a version without this field.
     type: Literal["turn_started"] = "turn_started"
 
 
 @dataclass(slots=True, frozen=True)
 class Steered:
-    """A person said something while the turn ran; the next request contains it."""
+    """A user message that arrived while the turn ran. The next request contains it."""
 
     message: str
     at: float = 0.0
@@ -162,7 +170,7 @@ class TurnFailed(Spoken):
 class TurnCancelled:
     reason: str = ""
     at: float = 0.0
-    by: str | None = None  # the user who cancelled it, if one did
+    by: str | None = None  # the user who cancelled it, if any
     type: Literal["turn_cancelled"] = "turn_cancelled"
 
 
@@ -173,7 +181,7 @@ class TurnCancelled:
 class RequestBuilt:
     step: int
     attempt: int
-    reply: str  # the id its reply will have
+    reply: str  # ID for its reply
     model: str
     at: float = 0.0
     type: Literal["request_built"] = "request_built"
@@ -182,12 +190,12 @@ class RequestBuilt:
 @dataclass(slots=True, frozen=True)
 class ReplyReceived:
     step: int
-    message: str | None  # None: a plugin took the reply and placed nothing, or nothing had arrived
+    message: str | None  # None if a plugin took the reply and placed nothing, or if nothing had arrived.
     calls: tuple[CallMade, ...] = ()
     finish: str = "stop"
     usage: Usage = Usage()
-    first: float = 0.0  # when its first piece came; 0 where none did
-    retries: tuple[Retried, ...] = ()  # of the step, since its process asked for the reply
+    first: float = 0.0  # Arrival time of its first chunk. 0 if none arrived.
+    retries: tuple[Retried, ...] = ()  # retries of this step since its process requested the reply
     at: float = 0.0
     type: Literal["reply_received"] = "reply_received"
 
@@ -205,7 +213,7 @@ class MessageAppended:
 class StepFinished(Spoken):
     step: int
     again: bool
-    limit: str = ""  # that keeps the turn from going on, in words
+    limit: str = ""  # A description of the limit that stops the turn.
     at: float = 0.0
     type: Literal["step_finished"] = "step_finished"
     said: SaidFields = field(default=None, compare=False)
@@ -231,7 +239,7 @@ class Compacted:
 
 @dataclass(slots=True, frozen=True)
 class ApprovalAsked:
-    """A person is asked whether the call may run."""
+    """A user is asked whether the call may run."""
 
     call: str
     question: str
@@ -241,12 +249,12 @@ class ApprovalAsked:
 
 @dataclass(slots=True, frozen=True)
 class CallStarted(Spoken):
-    """On disk before the tool runs. `client`: a client runs it, and delivers the result."""
+    """Stored before the tool runs. With `client`, a client runs it and delivers the result."""
 
     call: str
     client: bool = False
-    because: str = ""  # the rule, the grant or the answer that let it run
-    review: str = ""  # whether a person is to see its result first, by what was known of its tool then
+    because: str = ""  # the rule, grant or answer that let it run
+    review: str = ""  # Whether a user reviews the result first, as known about the tool at that time.
     at: float = 0.0
     type: Literal["call_started"] = "call_started"
     said: SaidFields = field(default=None, compare=False)
@@ -254,7 +262,7 @@ class CallStarted(Spoken):
 
 @dataclass(slots=True, frozen=True)
 class CallInterrupted:
-    """Found running by a new owner; a person is asked whether it is to run again."""
+    """A new owner found the call running. A user is asked whether it should run again."""
 
     call: str
     question: str
@@ -264,7 +272,7 @@ class CallInterrupted:
 
 @dataclass(slots=True, frozen=True)
 class ToolAsked:
-    """The running tool asks a person something of its own."""
+    """The running tool asks a user something."""
 
     call: str
     question: str
@@ -274,7 +282,7 @@ class ToolAsked:
 
 @dataclass(slots=True, frozen=True)
 class ResultAsked:
-    """The call ran; a person is asked whether the model may see what came of it."""
+    """The call ran. A user is asked whether the model may see its result."""
 
     call: str
     question: str
@@ -284,7 +292,7 @@ class ResultAsked:
 
 @dataclass(slots=True, frozen=True)
 class QuestionAnswered:
-    """`approved` is the fingerprint of the arguments that may now run, if any may."""
+    """`approved` is the fingerprint of the arguments that may now run, if any."""
 
     call: str
     question: str
@@ -296,7 +304,7 @@ class QuestionAnswered:
 
 @dataclass(slots=True, frozen=True)
 class QuestionWithdrawn:
-    """A tool no longer waits for the answer to what it asked."""
+    """A tool no longer waits for an answer to its question."""
 
     call: str
     question: str
@@ -306,8 +314,11 @@ class QuestionWithdrawn:
 
 @dataclass(slots=True, frozen=True)
 class ModelAsked:
-    """The running tool had another model make or hear something, which was paid for. Without a call: what was
-    used beside the replies of the turn, by one that broke off or by a part of a summary."""
+    """Usage of another model by the running tool.
+
+    Without a call: usage in addition to the turn's replies, by an interrupted reply or by a part of a
+    summary.
+    """
 
     call: str
     model: str
@@ -342,7 +353,7 @@ class CallFinished(Spoken):
     call: str
     state: CallState
     closing: bool = False
-    limit: str = ""  # which limit, in words
+    limit: str = ""  # a description of that limit
     at: float = 0.0
     type: Literal["call_finished"] = "call_finished"
     said: SaidFields = field(default=None, compare=False)
@@ -380,7 +391,7 @@ FACT: Codec[Fact] = Codec(Annotated[Fact, Field(discriminator="type")])
 
 
 def renewed(fact: str, settings: Mapping[str, JsonValue]) -> str:
-    """The first fact of a turn that is queued, as it is stored, after its conversation's settings changed."""
+    """Return the stored first fact of a queued turn, updated after its conversation's settings changed."""
     first = FACT.load(fact)
     if not isinstance(first, TurnStarted):
         return fact
@@ -388,6 +399,8 @@ def renewed(fact: str, settings: Mapping[str, JsonValue]) -> str:
 
 
 def options_in(facts: Sequence[Any]) -> TurnOptions:
-    """What a turn was started with, by its stored facts; of one without a beginning, nothing."""
+    """Return the options a turn was started with, from its stored facts. Defaults if its first fact is
+    missing.
+    """
     first = FACT.load(facts[0]) if facts else None
     return first.options if isinstance(first, TurnStarted) else TurnOptions()

@@ -1,7 +1,7 @@
-"""Everything that decides what may happen next in a turn is in this file, and this file does no I/O.
+"""Decides what may happen next in a turn. All such rules are in this file, which does no I/O.
 
-`TURN` says which fact moves a turn from which state where, `CALL` says the same of a call, and `SETTLES`
-says how a call in a given state may end. `advance` applies one fact; `replay` applies them all.
+`TURN` maps each state and fact to the turn's next state, `CALL` does the same for a call, and `SETTLES` lists
+how a call in a given state may end. `advance` applies one fact. `replay` applies them all.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ from dragoman.turn.facts import (
 class State(StrEnum):
     IDLE = "idle"
     PREPARING = "preparing"
-    STREAMING = "streaming"  # a step is asked of the model: its request is built, sent, and answered
+    STREAMING = "streaming"  # A step's request is being built, sent and answered.
     TOOL_CALL = "tool_call"
-    WAITING = "waiting"  # every unfinished call waits for a person or a client
+    WAITING = "waiting"  # every unfinished call waits for a user or a client
     COMPACTING = "compacting"
     FINALIZING = "finalizing"
     COMPLETED = "completed"
@@ -66,66 +66,66 @@ ENDED = frozenset({State.COMPLETED, State.ERROR, State.CANCELLED})
 
 @dataclass(slots=True, frozen=True)
 class Call:
-    """What the machine knows of a call: enough to say what may happen to it."""
+    """The state of a call that decides what may happen to it."""
 
     tool: str
     step: int
     state: CallState = CallState.PENDING
-    asked: bool = False  # it may run only if a person says so
-    questions: tuple[str, ...] = ()  # the open ones; a running tool may ask several at once
-    approved: str | None = None  # the arguments' fingerprint a person said yes to
+    asked: bool = False  # whether it needs a user's approval to run
+    questions: tuple[str, ...] = ()  # Open requests. A running tool may have several at the same time.
+    approved: str | None = None  # fingerprint of the arguments that a user approved
     client: bool = False
-    review: str = ""  # whether a person sees its result first, as was known when it started
+    review: str = ""  # Whether a user reviews its result first, as known when it started.
     starts: int = 0
-    began: float = 0.0  # when it was first started: the clock of a program
-    usage: Usage = Usage()  # of models that the tool asked: it is part of the turn's
+    began: float = 0.0  # The time of its first start: the clock of a program.
+    usage: Usage = Usage()  # usage of models that the tool asked, included in the turn's usage
     parent: str | None = None  # the call of the program that made it
-    wanted: str = ""  # the fingerprint of what that program asked for
-    settled: int = 0  # it was so many calls of the turn that had a result then, with it
+    wanted: str = ""  # fingerprint of the tool and arguments that the program requested
+    settled: int = 0  # The turn's number of calls with a result at that time, including this one.
 
     @property
     def waits(self) -> bool:
-        """Nothing moves it but a person or a client."""
+        """Return whether only a user or a client can move the call."""
         return bool(self.questions) or (self.client and self.state is CallState.RUNNING)
 
 
 @dataclass(slots=True, frozen=True)
 class Turn:
-    """A turn at one moment. Equal facts make equal turns."""
+    """A turn at one moment. Equal facts produce equal turns."""
 
     state: State = State.IDLE
     message: str = ""
     options: TurnOptions = TurnOptions()
     step: int = 0
     attempt: int = 0
-    reply: str | None = None  # the id of the reply that is awaited or was received last
-    replied: bool = True  # the current step has its reply
-    finished: bool = True  # the current step is over
+    reply: str | None = None  # ID of the awaited or latest reply
+    replied: bool = True  # whether the current step has its reply
+    finished: bool = True  # whether the current step is over
     finish: str = ""  # how the last reply ended
-    rounds: int = 0  # replies that held calls, or paused for those of the provider
-    closing: bool = False  # a limit was reached: the next request is the last, and has no tools
+    rounds: int = 0  # replies with calls, or paused for the provider's calls
+    closing: bool = False  # A limit was reached: the next request is the last, and has no tools.
     closed_in: int = 0  # the step whose calls reached it
-    limit: str = ""  # which one, in words
+    limit: str = ""  # a description of that limit
     calls: Mapping[str, Call] = field(default_factory=dict)
-    unsettled: tuple[str, ...] = ()  # those without a result, in the order in which they were made
+    unsettled: tuple[str, ...] = ()  # calls without a result, in the order in which they were made
     appended: tuple[str, ...] = ()  # messages of plugins
-    goes_on: bool = False  # something said in this step asks for another one
-    steered: bool = False  # a person said it
+    goes_on: bool = False  # whether a message in this step requests another step
+    steered: bool = False  # whether a user sent that message
     usage: Usage = Usage()
-    known_cost: float = 0.0  # of all that it used, where that of a part is unknown, too
+    known_cost: float = 0.0  # total known cost, even if part of the usage has no known cost
     error: TurnFailed | None = None
     started: float = 0.0
     ended: float = 0.0
 
     @property
     def closes(self) -> bool:
-        """The present step is the last: its request was made without tools."""
+        """Return whether the current step is the last one: its request was made without tools."""
         return self.closing and self.closed_in < self.step
 
 
 # ── the tables ────────────────────────────────────────────────────────────────────────────────────
 
-Choice: TypeAlias = Callable[[Turn], State]  # where the fact's content decides, seen in the turn it made
+Choice: TypeAlias = Callable[[Turn], State]  # The fact's content decides, as seen in the turn it produced.
 
 
 def _tools_or_end(turn: Turn) -> State:
@@ -133,7 +133,7 @@ def _tools_or_end(turn: Turn) -> State:
 
 
 def _waiting_or_not(turn: Turn) -> State:
-    """A program waits for its calls: where all of them wait for a person, so does it."""
+    """Return the next state. A program waits for its calls: if all of them wait for a user, so does it."""
     open = [turn.calls[id] for id in turn.unsettled]
     programs = {call.parent for call in open}
     moving = (call for id, call in zip(turn.unsettled, open, strict=True) if id not in programs)
@@ -166,10 +166,10 @@ TURN: dict[State, dict[type[Fact], State | Choice]] = {
         **_STOPS,
     },
     State.COMPACTING: {
-        CompactionStarted: State.COMPACTING,  # again, by a new owner
+        CompactionStarted: State.COMPACTING,  # repeated by a new owner
         Compacted: State.STREAMING,
-        RequestBuilt: State.STREAMING,  # by a new owner that sums nothing up
-        ReplyReceived: _tools_or_end,  # what came before it, of a turn that is stopped
+        RequestBuilt: State.STREAMING,  # by a new owner that does not compact
+        ReplyReceived: _tools_or_end,  # a partial reply of a stopped turn
         Steered: State.COMPACTING,
         ModelAsked: State.COMPACTING,
         **_STOPS,
@@ -201,9 +201,9 @@ TURN: dict[State, dict[type[Fact], State | Choice]] = {
 
 CALL: dict[CallState, dict[type[Fact], CallState]] = {
     CallState.PENDING: {ApprovalAsked: CallState.ASKED, CallStarted: CallState.RUNNING},
-    CallState.ASKED: {QuestionAnswered: CallState.PENDING},  # allowed: it waits for its start
+    CallState.ASKED: {QuestionAnswered: CallState.PENDING},  # An allowed call waits for its start.
     CallState.RUNNING: {
-        CallStarted: CallState.RUNNING,  # again, by a new owner
+        CallStarted: CallState.RUNNING,  # repeated by a new owner
         CallInterrupted: CallState.ASKED,
         ToolAsked: CallState.RUNNING,
         QuestionAnswered: CallState.RUNNING,
@@ -235,12 +235,14 @@ SETTLES: dict[CallState, frozenset[CallState]] = {
 
 
 def replay(facts: Iterable[Fact]) -> Turn:
-    """The turn these facts make."""
+    """Return the turn that these facts produce."""
     return reduce(advance, facts, Turn())
 
 
 def advance(turn: Turn, fact: Fact) -> Turn:
-    """The turn after this fact, or IllegalFact; the turn that was given is never changed."""
+    """Return the turn after this fact, without changing the given one. Raise IllegalFact if it is not
+    allowed.
+    """
     target = TURN[turn.state].get(type(fact))
     if target is None:
         raise IllegalFact(f"{_name(fact)}, but the turn is {turn.state}")
@@ -314,7 +316,8 @@ def _receive(turn: Turn, fact: ReplyReceived) -> Turn:
         fact.usage,
         replied=True,
         finish=fact.finish,
-        rounds=turn.rounds + (bool(made) or fact.finish == "pause"),  # the provider's tools ran, too
+        # A pause means that the provider's tools ran.
+        rounds=turn.rounds + (bool(made) or fact.finish == "pause"),
         calls={**turn.calls, **made},
         unsettled=(*turn.unsettled, *made),
     )
@@ -361,7 +364,7 @@ def _make(turn: Turn, fact: CallsMade, step: int) -> Turn:
 
 
 def _changed(call: Call, fact: CallFact, state: CallState) -> Call:
-    assert not isinstance(fact, CallsMade)  # it changes others
+    assert not isinstance(fact, CallsMade)  # That fact changes other calls.
     match fact:
         case ApprovalAsked() | CallInterrupted():
             _refuse_if(fact, bool(call.questions), f"call {fact.call} has an open question already")

@@ -1,10 +1,10 @@
-"""The type of an answer: the schema a model is held to, and the check that its text must pass.
+"""Defines the type of an answer: the schema sent to the model, and the check that its text must pass.
 
     turn = await chat.send("…", output_type=Invoice)
     invoice = (await turn.result()).output
 
-A pydantic model, a dataclass, a TypedDict and any other type pydantic can describe will do. `Output` says
-what a type cannot: checks of one's own, and how often the model may try again.
+It accepts a pydantic model, a dataclass, a TypedDict and any other type that pydantic can describe. `Output`
+adds what a type cannot express: custom checks, and the number of retries.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from dragoman.tools.schema import plain_schema, problems
 
 T = TypeVar("T", default=Any)
 
-TYPED_OUTPUT = "typed_output"  # the plugin that holds answers to their type
-_WRAPPED = "value"  # under which what is no object is asked for: providers want an object
+TYPED_OUTPUT = "typed_output"  # the plugin that enforces the type of answers
+_WRAPPED = "value"  # Providers want an object, so other types are wrapped under this name.
 _RETRIES = 3
 
 
 class Unfit(ValueError):
-    """The text is no answer of this type. Says why, for the model to repair."""
+    """The text does not fit the type. The message tells the model what to fix."""
 
 
 class Output(Generic[T]):
@@ -53,7 +53,7 @@ class Output(Generic[T]):
         try:
             self._adapter: TypeAdapter[T] = TypeAdapter(type)
             schema = plain_schema(self._adapter.json_schema())
-        except Exception as error:  # whatever pydantic says of what is no type
+        except Exception as error:  # Pydantic raises various errors for values that are not types.
             why = str(error).split("\n", 1)[0] or error.__class__.__name__
             raise ConfigError(f"output_type: pydantic cannot describe {type!r}: {why}") from error
         wrapped = schema.get("type") != "object"
@@ -79,7 +79,8 @@ class Output(Generic[T]):
         """Return the value in an answer, also from a code fence or between sentences."""
         value = self._read(text)
         try:
-            return self._adapter.validate_json(json.dumps(value))  # as JSON: a strict type takes dates so
+            # Validate as JSON: strict types then accept dates.
+            return self._adapter.validate_json(json.dumps(value))
         except ValidationError as error:
             raise Unfit(problems(error)) from error
         except RecursionError as error:
@@ -100,8 +101,10 @@ class Output(Generic[T]):
 
 
 class SchemaOutput(Output[JsonValue]):
-    """An answer that fits a JSON schema: where a program has no type for it, or the process that had one is
-    gone."""
+    """An answer that fits a JSON schema.
+
+    Used if the caller has no Python type, or if the process that had it is gone.
+    """
 
     def __init__(self, spec: OutputSpec) -> None:
         self.type = cast("type[JsonValue]", object)
@@ -132,7 +135,7 @@ OutputType: TypeAlias = type[T] | Output[T]
 
 
 def output_of(wanted: OutputType[T] | None) -> Output[T] | None:
-    """None where a plain text is wanted: it needs no schema."""
+    """Return the output type. None if plain text is wanted, which needs no schema."""
     if wanted is None or wanted is str:
         return None
     if isinstance(wanted, Output):
@@ -141,7 +144,7 @@ def output_of(wanted: OutputType[T] | None) -> Output[T] | None:
 
 
 def spec_of_schema(schema: Mapping[str, Any], retries: int = _RETRIES) -> OutputSpec:
-    """A schema as somebody wrote it. BadRequest where it is none."""
+    """Return the spec of a user-written schema. Raise BadRequest if the schema is invalid."""
     wrapped = schema.get("type") != "object"
     spec = OutputSpec(_in_object(dict(schema)) if wrapped else dict(schema), wrapped, retries)
     try:
@@ -152,7 +155,9 @@ def spec_of_schema(schema: Mapping[str, Any], retries: int = _RETRIES) -> Output
 
 
 def read_answer(text: str, *, wrapped: bool) -> JsonValue:
-    """The JSON value in a text: all of it, or the first that stands in it. Unfit where there is none."""
+    """Return the JSON value in a text: the whole text, or the first value in it. Raise Unfit if none is
+    found.
+    """
     value = _first_value(text)
     if wrapped and isinstance(value, dict) and value.keys() == {_WRAPPED}:
         return value[_WRAPPED]
@@ -160,7 +165,7 @@ def read_answer(text: str, *, wrapped: bool) -> JsonValue:
 
 
 def _read_partial(text: str, *, wrapped: bool) -> JsonValue:
-    """The same of a text that is not over. ValueError where nothing can be said yet."""
+    """Return the JSON value of an unfinished text. Raise ValueError if it is still undetermined."""
     start = next(iter(_starts(text)), None)
     if start is None:
         raise ValueError("no value has begun")
@@ -176,7 +181,7 @@ def _first_value(text: str) -> JsonValue:
     fault: Exception | None = None
     try:
         return _finite(_DECODER.decode(text))
-    except (ValueError, RecursionError) as error:  # a model may nest as deeply as it likes
+    except (ValueError, RecursionError) as error:  # A model may nest values to any depth.
         fault = error
     for start in _starts(text):
         try:
@@ -199,13 +204,13 @@ def _finite(value: JsonValue) -> JsonValue:
     return value
 
 
-_MOST_STARTS = 20  # braces of a text that are tried as the beginning of a value
+_MOST_STARTS = 20  # Maximum number of braces tried as the start of a value.
 _AT_LINE = re.compile(r"^[^\S\n]*([{\[])", re.MULTILINE)
 _ANYWHERE = re.compile(r"[{\[]")
 
 
 def _starts(text: str) -> Iterator[int]:
-    """Where a JSON object or list may begin: first where one opens a line, then anywhere."""
+    """Yield where a JSON object or list may start: first at the start of a line, then anywhere."""
     found = chain((match.start(1) for match in _AT_LINE.finditer(text)), _braces(text))
     yield from islice(dict.fromkeys(islice(found, 2 * _MOST_STARTS)), _MOST_STARTS)
 
@@ -215,7 +220,7 @@ def _braces(text: str) -> Iterator[int]:
 
 
 def _in_object(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """A schema of something else, as the only field of an object. Its definitions go to the top."""
+    """Wrap a non-object schema as the only field of an object. Its definitions move to the top."""
     inner = {name: part for name, part in schema.items() if name != "$defs"}
     outer: dict[str, JsonValue] = {
         "type": "object",

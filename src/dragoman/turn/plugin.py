@@ -1,6 +1,6 @@
-"""What a plugin may do, hook by hook. Subclass `Plugin`, override what you need, register it.
+"""Defines the hooks of plugins. Subclass `Plugin`, override what you need, register it.
 
-A hook that is not overridden costs nothing. Plugins get small values, never the engine.
+A hook that is not overridden costs nothing. Plugins receive small values, never the engine.
 """
 
 from __future__ import annotations
@@ -44,31 +44,31 @@ class PlannedCall:
     refused: str | None = None
     skipped: str | None = None
     wishes: list[Reason] = field(default_factory=list)
-    asked_for: Arguments = field(default_factory=dict)  # by the model, whatever was made of it since
+    asked_for: Arguments = field(default_factory=dict)  # the model's arguments, before any change
 
     def refuse(self, reason: str) -> None:
-        """It does not run; the model reads the reason."""
+        """Prevent the call. The model reads the reason."""
         self.refused = reason
 
     def skip(self, reason: str) -> None:
-        """It does not run because a limit is reached: the model is asked once more, for its answer."""
+        """Skip the call because a limit is reached: the model is asked once more, for its answer."""
         self.skipped = reason
 
     def ask(self, text: str, kind: Kind = "approve") -> None:
-        """It runs only if a person says so. Every plugin's question is put to them."""
+        """Run the call only if a user approves it. The approval request contains every plugin's question."""
         self.wishes.append(Reason("loop" if kind == "loop" else "plugin", text))
 
 
 @dataclass(slots=True)
 class PlannedCalls:
-    """All calls of one reply, before any of them is looked at, whether they can run or not."""
+    """All calls of one reply before any is examined, including calls that cannot run."""
 
     calls: Sequence[ToolCall]
-    skipped: dict[str, str] = field(default_factory=dict)  # by call: which limit is reached
-    limit: str = ""  # of the turn as a whole
+    skipped: dict[str, str] = field(default_factory=dict)  # the limit reached, by call
+    limit: str = ""  # the limit of the turn as a whole
 
     def skip(self, limit: str, calls: Iterable[ToolCall] | None = None) -> None:
-        """These, or all, do not run because a limit is reached: the model is asked for its answer."""
+        """Skip these calls, or all, because a limit is reached: the model is asked for its answer."""
         if calls is None:
             self.limit = self.limit or limit
         for call in self.calls if calls is None else calls:
@@ -77,7 +77,7 @@ class PlannedCalls:
 
 @dataclass(slots=True, frozen=True)
 class Appended:
-    """A message that waits to be added when all plugins are done."""
+    """A message to add when all plugins are done."""
 
     parts: tuple[Part, ...]
     role: Role
@@ -86,12 +86,12 @@ class Appended:
 
 
 class Appender:
-    """How `on_after_request` adds messages. One for each plugin and step."""
+    """Adds messages for `on_after_request`. Each plugin gets one per step."""
 
     def __init__(self, now: Callable[[int, Appended], Awaitable[None]]) -> None:
         self._now = now
         self._count = 0
-        self.again = False  # another step is wanted, and nothing is to be said before it
+        self.again = False  # whether another step is requested without a message
         self.deferred: list[tuple[int, Appended]] = []
 
     async def __call__(
@@ -103,11 +103,11 @@ class Appender:
         priority: int = 0,
         deferred: bool = False,
     ) -> None:
-        """Add a message, or several texts as one message each: at once, or, `deferred`, when all plugins are
-        done, higher priority first.
+        """Add a message, or several texts as one message each.
 
-        `request` asks for another step, which begins at `on_before_request`. A limit of the turn that is
-        reached comes before this.
+        They are added immediately or, if `deferred`, when all plugins are done, in order of priority.
+        `request` asks for another step, which starts at `on_before_request`. A reached limit of the turn
+        takes precedence.
         """
         for parts in _messages(message):
             wanted = Appended(parts, role, request, priority)
@@ -118,12 +118,14 @@ class Appender:
                 await self._now(place, wanted)
 
     def request(self) -> None:
-        """Ask for another step without a message: the model goes on from where its reply stopped. A limit of
-        the turn that is reached comes before this."""
+        """Ask for another step without a message: the model continues where its reply stopped.
+
+        A reached limit of the turn takes precedence.
+        """
         self.again = True
 
     async def and_request(self, message: str | Sequence[Part] | Sequence[str], **options: Any) -> None:
-        """The same with `request=True`."""
+        """Add a message with `request=True`."""
         await self(message, **{**options, "request": True})
 
 
@@ -140,7 +142,7 @@ def _messages(given: str | Sequence[Part] | Sequence[str]) -> list[tuple[Part, .
 
 
 def name_of(kind: type[Plugin]) -> str:
-    """What plugins of a class are called, unless they say otherwise: RateLimit is `rate_limit`."""
+    """Return the default name of a plugin class: RateLimit is `rate_limit`."""
     return _in_snake_case(kind.__name__)
 
 
@@ -150,12 +152,14 @@ def _in_snake_case(name: str) -> str:
 
 
 class Plugin:
-    """Every hook is a no-op here, with a word on when it runs, in which order, and what an error does."""
+    """The base class of plugins. Hooks do nothing here. Each states when it runs, in which order, and the
+    effect of an error.
+    """
 
-    required = False  # whether a send may not leave it out of its turn
-    tools: Sequence[Tool | Group | Source] = ()  # that it brings to the runtime
-    answers_only = False  # whether this `on_after_request` has no interest in replies with calls
-    comes_last = False  # whether it sees requests after all others, as they will be sent
+    required = False  # whether a send must not disable it
+    tools: Sequence[Tool | Group | Source] = ()  # tools it adds to the runtime
+    answers_only = False  # whether its `on_after_request` ignores replies with calls
+    comes_last = False  # whether it sees requests after all other plugins, in their final form
 
     @property
     def name(self) -> str:
@@ -192,8 +196,9 @@ class Plugin:
         Can change or prevent it. An error ends the turn."""
 
     async def on_turn_end(self, turn: TurnView) -> None:
-        """Once, after success or cancel and before the cleanups, in registration order; not after an
-        error. An error ends the turn as failed."""
+        """Once, after success or cancel and before the cleanups, in registration order. Not after an error.
+        An error ends the turn as failed.
+        """
 
     async def before_calls(self, calls: PlannedCalls, turn: TurnView) -> None:
         """Once for every reply with calls, also unknown and malformed ones, in registration order. Can skip
@@ -212,8 +217,9 @@ class Plugin:
         cancelled, and before a review of its result. An error ends the turn."""
 
     async def after_tool(self, call: ToolCall, result: ToolResult, turn: TurnView) -> ToolResult | None:
-        """After a call ran, in reverse registration order. The returned value replaces the result; None keeps
-        it. An error ends the turn."""
+        """After a call ran, in reverse registration order. The returned value replaces the result. None keeps
+        it. An error ends the turn.
+        """
 
     async def system_prompt(self, text: str, turn: TurnView) -> str:
         """Before every request, in registration order. Receives the prompt of the previous plugin. An error
@@ -235,7 +241,7 @@ class Plugin:
 
 
 class Hooks:
-    """The plugins of one turn, sorted by hook: only those that override it are called."""
+    """The plugins of one turn by hook. Only plugins that override a hook are called."""
 
     def __init__(self, plugins: Sequence[Plugin], disabled: Sequence[str] = ()) -> None:
         by_name = {plugin.name: plugin for plugin in plugins}
@@ -268,8 +274,10 @@ class Hooks:
             await plugin.on_side_request(request, turn)
 
     async def see_message(self, appending: Appending, turn: TurnView) -> None:
-        """`on_message_append`, one plugin after another. What one makes of it must be such that it can be
-        stored; else, and where it fails, it is as if that plugin had not seen it."""
+        """Run `on_message_append` of one plugin after another.
+
+        If a plugin fails, or its result cannot be stored, its changes are dropped.
+        """
         for plugin in self.message_append:
             before = appending.message, appending.prevented, list(appending.placed)
             appending.message = replace(appending.message, metadata=deepcopy(appending.message.metadata))
@@ -281,7 +289,7 @@ class Hooks:
                 raise
 
     async def see_call(self, planned: PlannedCall, turn: TurnView) -> None:
-        """`before_tool`, one plugin after another, until one keeps the call from running."""
+        """Run `before_tool` of one plugin after another, until one prevents the call."""
         for plugin in self.before_tool:
             await plugin.before_tool(planned, turn)
             made = [planned.arguments, planned.refused, planned.skipped, [why.text for why in planned.wishes]]
@@ -298,7 +306,7 @@ class Hooks:
             await plugin.after_run(call, tool, turn)
 
     async def see_result(self, call: ToolCall, result: ToolResult, turn: TurnView) -> ToolResult:
-        """`after_tool`, the last plugin first. Returns what they leave of the result."""
+        """Run `after_tool`, the last plugin first, and return the remaining result."""
         for plugin in self.after_tool:
             made = await plugin.after_tool(call, result, turn)
             result = result if made is None else returned(plugin, "after_tool", made, ToolResult)
@@ -315,7 +323,7 @@ def _that_override(plugins: Sequence[Plugin], hook: str) -> list[Plugin]:
 
 
 def _wants_answers_only(plugin: Plugin) -> bool:
-    """What is said below a class, or by it, of the hook that it has: not what was said of the one before."""
+    """Return `answers_only` if it was set on or below the class that defines the plugin's hook."""
     for place in (plugin, *type(plugin).__mro__):
         if "answers_only" in vars(place):
             return plugin.answers_only
@@ -324,12 +332,14 @@ def _wants_answers_only(plugin: Plugin) -> bool:
     return False
 
 
-# Called for every piece and every event: they are not waited for.
+# These hooks run for every chunk and every event, and are not awaited.
 _PLAIN = ("on_stream_data", "on_event")
 
 
 def check(plugin: object) -> Plugin:
-    """The plugin, if its hooks are hooks: a misspelled one would never run, a plain function fail late."""
+    """Check a plugin's hooks and return it: a misspelled hook would never run, a plain function would fail
+    late.
+    """
     if not isinstance(plugin, Plugin):
         raise ConfigError(f"{plugin!r} is not a plugin. Pass an object of a class that inherits from Plugin.")
     for name, method in inspect.getmembers(type(plugin), inspect.isfunction):
@@ -353,7 +363,7 @@ def check(plugin: object) -> Plugin:
 
 
 def _misspelled(name: str) -> str | None:
-    """What is to be said of a method that seems to be a hook, and is none; None of any other."""
+    """Describe a method that looks like a misspelled hook. None for any other method."""
     hooks = [hook for hook, method in vars(Plugin).items() if inspect.isfunction(method)]
     near = get_close_matches(name, hooks, 1, 0.85) if not name.startswith("_") else ()
     if near:
@@ -362,7 +372,7 @@ def _misspelled(name: str) -> str | None:
 
 
 def returned(plugin: Plugin, hook: str, value: T, kind: type) -> T:
-    """What a hook returned, if it is what it has to return: a forgotten `return` would erase the prompt."""
+    """Return a hook's result after checking its type: a forgotten `return` would erase the prompt."""
     if not isinstance(value, kind):
         raise ConfigError(f"Plugin {plugin.name!r}: {hook} must return a {kind.__name__}, not {value!r}.")
     return value

@@ -1,4 +1,4 @@
-"""What a send may say of its own turn, beside the message: what is stored with the turn, and what is not."""
+"""Collects the options of a send: those stored with the turn, and those kept only in this process."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from dragoman.turn.facts import TurnOptions
 from dragoman.turn.output import Output
 from dragoman.turn.settings import checked
 
-# Tools that come with one message: its sender runs them, and delivers their results.
+# Tools that come with one message: its sender's client runs them and delivers their results.
 
 
 _SPEC: Codec[ToolSpec] = Codec(ToolSpec)
-MOST = 512  # tools of one message
+MOST = 512  # Maximum number of tools per message.
 
 
 def check_client_tools(specs: Any) -> tuple[ToolSpec, ...]:
-    """As they are stored with the turn. BadRequest where one of them cannot be a tool."""
+    """Return the tools as stored with the turn. Raise BadRequest if one of them is invalid."""
     found = tuple(specs) if isinstance(specs, Iterable) else (specs,)
     for spec in found:
         if not isinstance(spec, ToolSpec):
@@ -61,16 +61,22 @@ def check_client_tools(specs: Any) -> tuple[ToolSpec, ...]:
 
 
 def client_tools_of(options: TurnOptions, rules: Iterable[Rule] = ()) -> Mapping[str, Tool]:
-    """By their names. One that has the name of a tool of ours stands in its place, in this turn alone: what
-    it does is done by whoever sent it, under a permission of its own."""
+    """Return the sender's tools by name.
+
+    A tool with the name of one of the runtime's tools replaces it in this turn. The sender's client runs it,
+    under a separate permission.
+    """
     against = [*rules]
     tools = (_tool(spec) for spec in options.client_tools)
     return {tool.name: tool for tool in tools if not hidden(tool.permission, against)}
 
 
 def gone_tool(name: str, review: str) -> Tool:
-    """In place of one that a client runs and that is no longer defined here: it can be called no more, and
-    the result that comes of a call is treated as it would have been. Where that is not known, with care."""
+    """Return a placeholder for a client's tool that is no longer defined here.
+
+    It cannot be called. Results of its earlier calls are reviewed as before, or always if the policy is
+    unknown.
+    """
     return Tool(
         name=name,
         description="",
@@ -95,7 +101,7 @@ def _tool(spec: ToolSpec) -> Tool:
     )
 
 
-# What a person says, checked before it is stored.
+# Validates user messages before they are stored.
 
 
 def user_message(
@@ -105,7 +111,7 @@ def user_message(
     now: float,
     metadata: Mapping[str, JsonValue] | None = None,
 ) -> Message:
-    """The message of it. BadRequest where nothing is said, or what cannot be kept."""
+    """Return the user's message. Raise BadRequest if it is empty or cannot be stored."""
     parts = (Text(said),) if isinstance(said, str) else said_parts(said)
     for part in parts:
         check_json(asdict(part), "the message")
@@ -123,8 +129,10 @@ def user_message(
 
 
 def with_contexts(said: str | Sequence[Part], contexts: Mapping[str, str]) -> str | Sequence[Part]:
-    """What a person says, after texts by their titles: text files, which are shown and stored like
-    attachments and sent before the text."""
+    """Prepend texts with titles to a user message.
+
+    They become text files, shown and stored like attachments and sent before the text.
+    """
     if not contexts:
         return said
     files = [
@@ -135,7 +143,7 @@ def with_contexts(said: str | Sequence[Part], contexts: Mapping[str, str]) -> st
 
 
 def said_parts(said: object) -> tuple[Text | File, ...]:
-    """What a person says, where it is not a plain text."""
+    """Return the parts of a message that is not a plain string."""
     parts = tuple(said) if isinstance(said, Sequence) else (said,)
     for part in parts:
         if not isinstance(part, Text | File):
@@ -148,30 +156,34 @@ _OVER = ("review", "max_rounds", "continuations", "history", "private", "workspa
 
 
 class SendOptions(TypedDict, total=False):
-    """It comes before what conversation and agent say."""
+    """Options of one send. They override those of conversation and agent."""
 
     model: str | None
     mode: Mode | None
     system: str | None
     options: Mapping[str, JsonValue] | None
-    disable: Sequence[str]  # plugins that stay out of it
+    disable: Sequence[str]  # plugins disabled for this turn
     agent: str | None
     tools: Mapping[str, bool] | None  # switches of groups (`files`) and tools (`files.grep`, `grep`)
-    dialect: str | None  # how calls are made: `auto`, `native`, or as text, such as `xml_tag`
-    review: ReviewPolicy | None  # which results a person sees before the model does
+    dialect: str | None  # form of calls: `auto`, `native`, or text such as `xml_tag`
+    review: ReviewPolicy | None  # which results a user sees before the model does
     max_rounds: int | None
-    continuations: int | None  # how often a reply that was cut off may go on
-    history: int | None  # how many turns before this one the model is shown
-    private: Mapping[str, str] | None  # texts that no model is to see, by the names they get
-    workspace: str | None  # the folder it works in: a name of Runtime(workspaces=…), "" for the runtime's own
-    compact: bool  # summarize what came before first
-    client_tools: Sequence[ToolSpec]  # tools that you run: `turn.deliver` takes their results
+    continuations: int | None  # maximum number of continuations of a truncated reply
+    history: int | None  # number of earlier turns shown to the model
+    private: Mapping[str, str] | None  # Texts hidden from all models, by the names that replace them.
+    # The folder it works in: a name of Runtime(workspaces=…), or "" for the runtime's main folder.
+    workspace: str | None
+    compact: bool  # whether to compact earlier messages first
+    client_tools: Sequence[ToolSpec]  # Tools that you run: `turn.deliver` takes their results.
 
 
 @dataclass(slots=True, frozen=True)
 class TurnInputs:
-    """What a caller hands to a turn in this process. Never stored: where another process goes on with the
-    turn, it has the dependencies of its own runtime, and the schema in place of the type."""
+    """Objects that a caller passes to a turn in this process. They are never stored.
+
+    If another process resumes the turn, it uses its runtime's dependencies and the schema instead of the
+    type.
+    """
 
     deps: Any = None
     output: Output[Any] | None = None
@@ -187,7 +199,7 @@ _LONGEST_KEY = 255
 
 
 def send_key(name: str, sent: bytes, now: float) -> SendKey:
-    """The idempotency key of a send, for what is `sent` with it. BadRequest where it cannot be one."""
+    """Return the idempotency key for a send with this content. Raise BadRequest if the key is invalid."""
     given: object = name
     if not isinstance(given, str) or not 0 < len(given.strip()) <= _LONGEST_KEY or not given.isprintable():
         raise BadRequest(sentence("key.shape", most=_LONGEST_KEY, name=name))
@@ -202,13 +214,13 @@ def sent_bytes(
     *,
     queue: bool,
 ) -> bytes:
-    """All that a send says, to be compared with what another one with the same key says."""
+    """Serialize a send, to compare it with another one that has the same key."""
     parts = (Text(said),) if isinstance(said, str) else said_parts(said)
     return _SENT.dump((conversation, parent, queue, parts, options)).encode()
 
 
 def turn_options(output: OutputSpec | None = None, /, **said: Unpack[SendOptions]) -> TurnOptions:
-    """As they are stored with the turn. BadRequest where one of them cannot be."""
+    """Return the options as stored with the turn. Raise BadRequest if one of them is invalid."""
     for name in said:
         if name not in SendOptions.__annotations__:
             near = get_close_matches(name, SendOptions.__annotations__, n=1)
@@ -237,7 +249,7 @@ def turn_options(output: OutputSpec | None = None, /, **said: Unpack[SendOptions
 
 
 def _check_kinds(said: Mapping[str, Any]) -> None:
-    """What is stored with a turn, and is of another kind, could not be read again."""
+    """Check the types of options: values of other types could not be read from the store."""
     model, disable = said.get("model"), said.get("disable", ())
     if not isinstance(model, str | None):
         hint = sentence("hint.addresses")

@@ -1,4 +1,4 @@
-"""What every turn works with: store, models, tools, plugins, rules. Made once, by the runtime."""
+"""Holds what every turn uses: store, models, tools, plugins, rules. The runtime creates it once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from dragoman.workspace.workspaces import Workspace, Workspaces
 MakeDeps: TypeAlias = Callable[[TurnView], object | Awaitable[object]]
 
 LaterDenials: TypeAlias = Callable[[Sequence[str]], Sequence[Rule]]
-"""What settings deny by now that they did not deny when the runtime was built, for any of these agents."""
+"""Returns rules that settings deny now, for any of these agents, and did not when the runtime was built."""
 
 
 def no_later_denials(agents: Sequence[str]) -> Sequence[Rule]:
@@ -38,7 +38,7 @@ def no_later_denials(agents: Sequence[str]) -> Sequence[Rule]:
 
 @dataclass(slots=True, frozen=True)
 class SharedPrompt:
-    """A text of the settings that users use again and again; of all of them, or of these teams."""
+    """A reusable prompt from the settings, for all users or for these teams."""
 
     text: str
     teams: tuple[str, ...] = ()
@@ -46,58 +46,64 @@ class SharedPrompt:
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Services:
-    """Never changed by a turn."""
+    """The shared services. A turn never changes them."""
 
     store: Store
-    model: Callable[[str | None], Model]  # by name; None means the one that is set
+    model: Callable[[str | None], Model]  # By name. None means the configured model.
     small_model: str | None = None  # for titles and summaries
     toolbox: Toolbox = field(default_factory=Toolbox)
     plugins: Sequence[Plugin] = ()
-    agents: Mapping[str, Agent] = field(default_factory=dict)  # of a turn: as they were when it began (T14)
+    agents: Mapping[str, Agent] = field(default_factory=dict)  # as they were when the turn started (T14)
     agents_now: Mapping[str, Agent] = field(default_factory=dict)
-    hidden_agents: frozenset[str] = frozenset()  # for teams that the user is not in, whose services these are
+    hidden_agents: frozenset[str] = frozenset()  # agents of teams that the user of these services is not in
     prompts: Mapping[str, SharedPrompt] = field(default_factory=dict)
-    teams: Mapping[str, Collection[str]] = field(default_factory=dict)  # their members, by the settings
+    teams: Mapping[str, Collection[str]] = field(default_factory=dict)  # their members, from the settings
     rules: Sequence[Rule] = ()
     later_denials: LaterDenials = no_later_denials
-    bounds: Sequence[Rule] = ()  # come last: no agent gets around them
+    bounds: Sequence[Rule] = ()  # applied last, so that no agent can override them
     system: str = ""
     options: dict[str, JsonValue] = field(default_factory=dict)
     mode: Mode = "auto"
     on_reject: Literal["continue", "stop"] = "continue"
-    review: ReviewPolicy = "never"  # which results a person sees first
-    concurrency: int = 16  # calls of one turn that run at the same time
-    tool_budget: ToolBudget = DEFAULT_BUDGET  # above which tools of sources are deferred
-    always_tools: frozenset[str] = frozenset()  # of sources, that are offered all the same
-    cage: CageSettings = CAGE_OFF  # that programs of tools run in
+    review: ReviewPolicy = "never"  # which results a user sees first
+    concurrency: int = 16  # Maximum number of parallel calls per turn.
+    tool_budget: ToolBudget = DEFAULT_BUDGET  # The number of source tools above which they are deferred.
+    always_tools: frozenset[str] = frozenset()  # source tools that are offered anyway
+    cage: CageSettings = CAGE_OFF  # sandbox for programs of tools
     workspaces: Workspaces = field(default_factory=Workspaces)
-    deps: object = None  # what tools and plugins get where a send brings none
-    make_deps: MakeDeps | None = None  # the same, made anew for each turn
+    deps: object = None  # default dependencies of tools and plugins
+    make_deps: MakeDeps | None = None  # creates the dependencies for each turn
     inputs: dict[str, TurnInputs] = field(default_factory=dict)  # by turn
-    seen_tools: set[tuple[str, str]] = field(default_factory=set)  # foreign ones, by person and permission
-    told_sources: set[tuple[str, str, str]] = field(default_factory=set)  # by conversation, name and fault
-    native_models: set[str] = field(default_factory=set)  # that have made native calls, as far as known here
+    # tools of external sources, by user and permission
+    seen_tools: set[tuple[str, str]] = field(default_factory=set)
+    # reported faults, by conversation, name and fault
+    told_sources: set[tuple[str, str, str]] = field(default_factory=set)
+    native_models: set[str] = field(default_factory=set)  # models known here to make native calls
     clock: Callable[[], float]
     today: Callable[[], str]
 
     def workspace_of(self, options: TurnOptions) -> Workspace | None:
-        """The one that a stored turn works in. NotFound where it is none of ours."""
+        """Return the workspace of a stored turn. Raise NotFound if this runtime does not have it."""
         name = (options.settings or {}).get("workspace")
         return self.workspaces.again(name if isinstance(name, str) else None, options.workspace)
 
     def agent(self, name: str | None) -> Agent:
-        """The agent of this name; without one, a plain one that adds nothing to the settings."""
+        """Return the agent of this name. Without a name, a plain one that adds nothing to the settings."""
         if name is None:
             return NOBODY_IN_PARTICULAR
         if name not in self.agents:
-            names = ", ".join(each for each, agent in self.agents.items() if not agent.teams)  # of everybody
+            # without agents of teams
+            names = ", ".join(each for each, agent in self.agents.items() if not agent.teams)
             raise NotFound("agent", name, sentence("hint.there_are", names=names) if names else "")
         return self.agents[name]
 
     async def seen_by(self, user: str) -> Services:
-        """What this user sees and can use: what was given to no team, or to one of the user's. The only place
-        where this is decided (V2). The admin sees everything. What comes for a team later is not in it: a
-        skill, or an agent, that nobody was given when a turn began."""
+        """Return the services that this user can see and use: items without teams, and those of the user's
+        teams.
+
+        This is the only place that decides it (V2). The admin sees everything. A skill or an agent
+        assigned to a team after the turn started is not included.
+        """
         if user == LOCAL:
             return self
         given = self.teams_given()
@@ -113,11 +119,11 @@ class Services:
         )
 
     def settings_seen(self, settings: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
-        """Those of a conversation, without an agent that the user cannot have: it answers others alone."""
+        """Return a conversation's settings without an agent that the user cannot use."""
         return changed(settings, {"agent": None}) if settings.get("agent") in self.hidden_agents else settings
 
     def teams_given(self) -> set[str]:
-        """That something here is for."""
+        """Return the teams that any tool, agent or prompt is limited to."""
         agents, prompts = self.agents.values(), self.prompts.values()
         return self.toolbox.teams.union(*(one.teams for one in agents), *(one.teams for one in prompts))
 

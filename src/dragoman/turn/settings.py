@@ -1,4 +1,4 @@
-"""The settings a conversation may have. What is misspelled, or of the wrong kind, is refused."""
+"""Validates the settings of a conversation, and refuses unknown names and wrong types."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ AUTO = "auto"
 
 
 class ConversationOptions(TypedDict, total=False):
-    """What a conversation may be given, for type checkers. None takes a setting away."""
+    """The settings of a conversation, for type checkers. None removes a setting."""
 
     model: str | None
     agent: str | None
@@ -60,12 +60,12 @@ class ConversationOptions(TypedDict, total=False):
     private: dict[str, str] | None
     dialect: str | None
     workspace: str | None  # a name of Runtime(workspaces=…)
-    metadata: dict[str, str] | None  # for programs: Dragoman does not read it
-    always_tools: list[str] | None  # of servers: offered although there are more than fit (`tool_budget`)
+    metadata: dict[str, str] | None  # application data that Dragoman does not read
+    always_tools: list[str] | None  # source tools offered even above the limit (`tool_budget`)
 
 
 def unchecked(settings: Mapping[str, JsonValue]) -> ConversationOptions:
-    """What came from outside, to be handed to a conversation: it is looked at there, before it is stored."""
+    """Cast settings from outside for a conversation, which validates them before storing."""
     return cast("ConversationOptions", settings)
 
 
@@ -74,7 +74,7 @@ def as_json(settings: ConversationOptions) -> dict[str, JsonValue]:
 
 
 def known(settings: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
-    """The same, if there are such settings. None, which takes one away, is not looked at."""
+    """Return the settings if all names are known. Values are not checked, since None removes a setting."""
     for name in settings:
         if name not in _KINDS:
             raise BadRequest(sentence("settings.unknown", name=name, known=", ".join(_KINDS)))
@@ -82,7 +82,10 @@ def known(settings: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
 
 
 def changed(before: Mapping[str, JsonValue], changes: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """New settings. None takes one away; tables are merged, and keep a None that removes an option."""
+    """Return the new settings.
+
+    None removes one. Tables are merged, and keep a None that removes an option.
+    """
     after = dict(before)
     for name, value in known(changes).items():
         old = after.get(name)
@@ -131,6 +134,6 @@ def check_dialect(name: str) -> None:
 
 
 def _is(value: JsonValue, kind: type | UnionType) -> bool:
-    if kind is int:  # a number of something
+    if kind is int:  # Integer settings are counts.
         return type(value) is int and value >= 0
     return isinstance(value, kind)

@@ -1,7 +1,7 @@
-"""The trace of a turn: what took how long, what waited for whom, what was tried again, and why each call ran.
+"""Builds the trace of a turn: durations, waits, retries, and the reason why each call ran.
 
-Made from the facts of the turn and from nothing else but the questions they name, which say who answered. It
-holds no contents: no message, no arguments, no result.
+Its only sources are the turn's facts and the requests they name, which record who answered. It holds no
+contents: no message, no arguments, no result.
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ from dragoman.turn.facts import (
 
 @dataclass(slots=True)
 class Because(Spoken):
-    """Why a call ran: `kind` is rule, grant, answer or repeated; `origin` the file and line, or the grant."""
+    """Why a call ran: `kind` is rule, grant, answer or repeated.
+
+    `origin` is the file and line, or the grant.
+    """
 
     kind: str
     text: str
@@ -57,21 +60,21 @@ class Because(Spoken):
 
 @dataclass(slots=True)
 class Wait:
-    """A question to a person, from its asking to its answer."""
+    """An approval request or question to a user, from its start to its answer."""
 
     question: str
     kind: str  # approve, run, loop, interrupted, review, tool
-    because: str | None  # why it was asked
+    because: str | None  # the reason for the request
     asked: float
-    answered: float | None = None  # or withdrawn, or closed
-    verdict: str | None = None  # None: nobody answered it
+    answered: float | None = None  # also set if withdrawn or closed
+    verdict: str | None = None  # None if it was not answered
     by: str | None = None
     scope: str | None = None
 
 
 @dataclass(slots=True)
 class ToolRun:
-    """One start of a call's tool. A call that was repeated after a crash has several."""
+    """One start of a call's tool. A call repeated after a crash has several."""
 
     started: float
     ended: float | None = None
@@ -88,11 +91,11 @@ class CallTrace(Spoken):
     client: bool = False
     ended: float | None = None
     because: Because | None = None
-    limit: str | None = None  # why it did not run, where a limit was reached
-    opened: str | None = None  # the turn of the sub-agent that it began
+    limit: str | None = None  # the limit that prevented it, if any
+    opened: str | None = None  # the turn of the sub-agent that it started
     parent: str | None = None  # the call of the program that made it
-    usage: Usage | None = None  # of models that it asked to make or hear something
-    copied: bool = False  # from an earlier version of the answer: it did not run here
+    usage: Usage | None = None  # usage of models that it asked
+    copied: bool = False  # Copied from an earlier version of the answer. It did not run here.
     runs: list[ToolRun] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
     said: SaidFields = field(default=None, compare=False)
@@ -100,21 +103,21 @@ class CallTrace(Spoken):
 
 @dataclass(slots=True)
 class RequestTrace:
-    """One attempt to get a reply. `wait` is how long the next one was put off."""
+    """One attempt to get a reply. `wait` is the delay before the next attempt."""
 
     attempt: int
     model: str
     started: float
-    first: float | None = None  # when the first piece of the reply came
+    first: float | None = None  # arrival time of the reply's first chunk
     ended: float | None = None
     finish: str | None = None
     error: str | None = None
     status: int | None = None
     wait: float = 0.0
     usage: Usage | None = None
-    built: int = 1  # which request of its step
-    sent: int = 1  # how often that one had been sent
-    copied: bool = False  # from an earlier version of the answer: nothing was asked
+    built: int = 1  # number of the request within its step
+    sent: int = 1  # how often that request was sent
+    copied: bool = False  # Copied from an earlier version of the answer. No request was sent.
 
 
 @dataclass(slots=True)
@@ -132,12 +135,12 @@ class CompactionTrace:
     started: float
     ended: float | None = None
     usage: Usage | None = None
-    error: str | None = None  # why there is no summary: a word
+    error: str | None = None  # The reason for a missing summary, as one word.
 
 
 @dataclass(slots=True)
 class Remark:
-    """Something that came in between: what a person said meanwhile (`steered`), or a plugin (`appended`)."""
+    """A message that arrived meanwhile from a user (`steered`) or a plugin (`appended`)."""
 
     kind: str
     at: float
@@ -146,19 +149,19 @@ class Remark:
 
 @dataclass(slots=True, frozen=True)
 class Totals:
-    """Seconds. What went on at the same time counts once."""
+    """Durations in seconds. Overlapping intervals count once."""
 
-    seconds: float  # of the whole turn
-    preparing: float | None  # before its first request: for a place, for tools that start, for plugins
-    first_token: float | None  # from its start to the first piece of its first reply
-    waited: float  # for a person
-    requests: float  # for the model
-    tools: float  # while tools ran, and what they asked was answered
+    seconds: float  # the whole turn
+    preparing: float | None  # Time before its first request: waiting for a slot, starting tools and plugins.
+    first_token: float | None  # from its start to the first chunk of its first reply
+    waited: float  # waiting for a user
+    requests: float  # waiting for the model
+    tools: float  # running tools, including waits for answers to their questions
 
 
 @dataclass(slots=True)
 class TurnTrace:
-    """A whole turn. What is not over has no end."""
+    """A whole turn. Unfinished parts have no end."""
 
     turn: str
     conversation: str
@@ -174,11 +177,11 @@ class TurnTrace:
     steps: list[StepTrace] = field(default_factory=list)
     compactions: list[CompactionTrace] = field(default_factory=list)
     remarks: list[Remark] = field(default_factory=list)
-    by: str | None = None  # the user who sent it; None: by a version that did not say
+    by: str | None = None  # The user who sent it. None: stored by a version without this field.
     cancelled_by: str | None = None
 
     def totals(self, now: float) -> Totals:
-        """At this time, where it is not over."""
+        """Return the totals, up to `now` if the turn is not over."""
         until = self.ended or now
         requests = [request for step in self.steps for request in step.requests]
         runs = [run for call in self.calls for run in call.runs]
@@ -202,11 +205,11 @@ class TurnTrace:
 
 
 Ended: TypeAlias = TurnTrace | StepTrace | RequestTrace | CallTrace | Wait | CompactionTrace
-"""Something of a trace that is over."""
+"""A finished item of a trace."""
 
 
 def _covered(spans: Iterable[tuple[float, float]]) -> float:
-    """How long at least one of them lasted."""
+    """Return the total time covered by at least one interval."""
     seconds, until = 0.0, float("-inf")
     for start, end in sorted(spans):
         seconds += max(0.0, end - max(start, until))
@@ -214,10 +217,10 @@ def _covered(spans: Iterable[tuple[float, float]]) -> float:
     return seconds
 
 
-# Makes the trace of a turn from its facts, all at once or one by one as they are stored.
+# Builds the trace of a turn from its facts, in one pass or fact by fact as they are stored.
 
 
-STOPPED = "the program stopped"  # why an attempt has no end of its own
+STOPPED = "the program stopped"  # the recorded reason for an attempt without a recorded end
 _BECAUSE = re.compile(
     r"(?P<kind>rule|grant|answer|repeated): (?P<text>.*?)(?: \((?P<origin>[^()]*)\))?", re.DOTALL
 )
@@ -226,7 +229,7 @@ _BECAUSE = re.compile(
 def trace_turn(
     turn: str, conversation: str, facts: Iterable[Fact], questions: Iterable[Question] = ()
 ) -> TurnTrace:
-    """The trace these facts make."""
+    """Return the trace of these facts."""
     known = {question.id: question for question in questions}
     tracer = Tracer(turn, conversation, known.get)
     for fact in facts:
@@ -234,12 +237,12 @@ def trace_turn(
     for wait in tracer.trace.waits:
         question = known.get(wait.question)
         if wait.answered is None and question is not None and question.answer is not None:
-            _answer(wait, question, question.answer.at)  # the turn has yet to hear of it
+            _answer(wait, question, question.answer.at)  # The turn has not read the answer yet.
     return tracer.trace
 
 
 class Tracer:
-    """Builds a trace fact by fact. `take` returns what a fact brought to an end, inner before outer."""
+    """Builds a trace fact by fact. `take` returns the items that a fact ended, inner before outer."""
 
     def __init__(
         self, turn: str, conversation: str, question: Callable[[str], Question | None] = lambda _: None
@@ -249,7 +252,7 @@ class Tracer:
         self._calls: dict[str, CallTrace] = {}
         self._waits: dict[str, Wait] = {}
         self._failed: RequestTrace | None = None
-        self._copies = False  # it begins with steps of an earlier one
+        self._copies = False  # whether it starts with steps of an earlier turn
 
     def take(self, fact: Fact) -> list[Ended]:
         trace = self.trace
@@ -261,7 +264,7 @@ class Tracer:
                 agent = fact.options.agent or (fact.options.settings or {}).get("agent")
                 trace.agent = agent if isinstance(agent, str) else None
             case RequestBuilt():
-                left = self._leave_compaction(fact.at, "stopped")  # a new owner sums nothing up
+                left = self._leave_compaction(fact.at, "stopped")  # A new owner does not compact.
                 self._request(fact)
                 return left
             case ReplyReceived():
@@ -276,7 +279,7 @@ class Tracer:
             case MessageAppended():
                 trace.remarks.append(Remark("appended", fact.at, fact.by))
             case CompactionStarted():
-                left = self._leave_compaction(fact.at, "stopped")  # a new owner begins again
+                left = self._leave_compaction(fact.at, "stopped")  # A new owner starts again.
                 trace.compactions.append(CompactionTrace(fact.reason, fact.at))
                 return left
             case Compacted():
@@ -306,11 +309,11 @@ class Tracer:
             step.requests[-1].ended, step.requests[-1].error = (
                 fact.at,
                 STOPPED,
-            )  # unless the reply knows better
+            )  # unless the reply has better information
         step.requests.append(RequestTrace(len(step.requests) + 1, fact.model, fact.at, built=fact.attempt))
 
     def _used_beside(self, usage: Usage) -> None:
-        """By a part of a summary, or by an attempt at the reply that is awaited."""
+        """Count usage by a part of a summary, or by an attempt at the awaited reply."""
         self.trace.usage += usage
         made = self.trace.compactions
         last = made[-1] if made and made[-1].ended is None else self.trace.steps[-1].requests[-1]
@@ -328,7 +331,7 @@ class Tracer:
         for made in fact.calls:
             call = self._calls[made.call] = CallTrace(made.call, made.tool, fact.at, copied=last.copied)
             step.calls.append(call)
-        if fact.finish == "error":  # what was wrong is told when the turn ends
+        if fact.finish == "error":  # The end of the turn reports the error.
             self._failed = last
             return [*step.requests[:-1]]
         return [*step.requests]
@@ -349,7 +352,7 @@ class Tracer:
                     _stop(call, fact.at)
                 self._ask(call, fact)
             case CallStarted():
-                _stop(call, fact.at)  # a new owner repeats it
+                _stop(call, fact.at)  # A new owner repeats it.
                 call.state, call.client = "running", fact.client
                 call.runs.append(ToolRun(fact.at))
                 call.because = _because(fact.because, call.waits) or call.because
@@ -407,7 +410,7 @@ class Tracer:
         return [*ended, trace]
 
     def _leave_compaction(self, at: float, why: str) -> list[Ended]:
-        """One that came to no end of its own."""
+        """End a compaction that has no recorded end."""
         compaction = self.trace.compactions[-1] if self.trace.compactions else None
         if compaction is None or compaction.ended is not None:
             return []
@@ -416,7 +419,7 @@ class Tracer:
 
 
 def _with_retries(requests: list[RequestTrace], retries: Iterable[Retried]) -> list[RequestTrace]:
-    """Each attempt by itself: those the client made again by itself are told with the reply."""
+    """Return each attempt separately. Retries by the client are recorded with the reply."""
     made: list[RequestTrace] = []
     left = sorted(retries, key=lambda retry: retry.at)
     for place, request in enumerate(requests):
@@ -442,7 +445,7 @@ def _with_retries(requests: list[RequestTrace], retries: Iterable[Retried]) -> l
         if following is None or not mine:
             request.attempt, request.started, request.sent = len(made) + 1, started, len(mine) + 1
             made.append(request)
-        else:  # the last of them tells how it ended
+        else:  # The last attempt shows how it ended.
             made[-1].usage = request.usage
     return made
 
@@ -460,7 +463,7 @@ def _answer(wait: Wait, question: Question | None, at: float) -> None:
         wait.verdict, wait.by, wait.scope = answer.verdict, answer.by, answer.scope
 
 
-@lru_cache(512)  # the same few rules let most calls run
+@lru_cache(512)  # Few distinct rules allow most calls.
 def _parsed(text: str) -> tuple[str, str, str | None]:
     found = _BECAUSE.fullmatch(text)
     return ("", text, None) if found is None else (found["kind"], found["text"], found["origin"])
@@ -472,7 +475,7 @@ def _because(text: str, waits: list[Wait]) -> Because | None:
     if isinstance(text, Sentence):
         kind, said, where = (str(text.values.get(name, "")) for name in ("kind", "said", "where"))
         because = Because(kind, said, str(where.values["origin"]) if isinstance(where, Sentence) else None)
-    elif text.startswith("answer: "):  # stored before sentences had codes
+    elif text.startswith("answer: "):  # Stored before sentences had codes.
         because = Because("answer", text.removeprefix("answer: "))
     else:
         because = Because(*_parsed(text))

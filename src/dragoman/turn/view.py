@@ -1,4 +1,4 @@
-"""What a plugin sees of a turn: small values to read, and the few things it may do."""
+"""Gives plugins a view of a turn: small values to read, and a few actions."""
 
 from __future__ import annotations
 
@@ -52,10 +52,11 @@ class TurnView:
         self.added_tools: dict[str, Tool] = {}
         self.tools_for_once: set[str] = set()
         self.agent = agent
-        self.workspace = workspace  # the folder that its tools work in
-        self.options: Mapping[str, JsonValue] = options or {}  # of its requests, before plugins change them
-        self.output = output  # what the answer has to be, where that was said
-        self.deps: Any = None  # what was sent with the turn, or the runtime has for it
+        self.workspace = workspace  # the folder its tools work in
+        # options of its requests, before plugins change them
+        self.options: Mapping[str, JsonValue] = options or {}
+        self.output = output  # the required type of the answer, if set
+        self.deps: Any = None  # dependencies sent with the turn, or the runtime's
         self._before_side_request = before_side_request
         self._take_in_steering = take_in_steering
 
@@ -81,7 +82,7 @@ class TurnView:
 
     @property
     def resumed(self) -> bool:
-        """Another process began this turn."""
+        """Whether another process started this turn."""
         return self._log.resumed
 
     @property
@@ -132,8 +133,11 @@ class TurnView:
     def window(
         self, policy: Policy = "full", parts: Collection[str] | None = None
     ) -> tuple[RequestMessage, ...]:
-        """The same as the messages of a request, with the tool use of earlier turns by this policy, and of
-        their messages these parts. A model that does not chat gets the current one alone (M1)."""
+        """Return the shown messages as those of a request.
+
+        `policy` applies to the tool use of earlier turns, and `parts` selects the parts of their messages. A
+        model other than a chat model gets only the current message (M1).
+        """
         if not self.talks:
             return (current_message(self._log.path, self._log.turn.message, type_of(self._model)),)
         return window(self._log.path, policy, self.id, self._history, parts)
@@ -216,7 +220,7 @@ class TurnView:
         return await self._log.store.blob(blob)
 
     async def set_title(self, title: str) -> None:
-        """Set the title of the conversation, unless a user renamed it since the turn began."""
+        """Set the title of the conversation, unless a user renamed it since the turn started."""
         check_json(title, "the title")
         conversation = self.conversation
         if not await self._log.store.replace_title(conversation.id, conversation.title, title):
@@ -225,7 +229,7 @@ class TurnView:
         self._log.publish(Notice(title, "title"))
 
     async def begin_compaction(self, reason: str) -> None:
-        """Report that compaction begins."""
+        """Report that compaction starts."""
         await self._log.record(CompactionStarted(reason))
 
     async def count_summary(self, reply: Message) -> None:

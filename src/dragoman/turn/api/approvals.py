@@ -1,4 +1,4 @@
-"""What a person does with calls: answer their questions, complete them, run them again."""
+"""Handles what users do with calls: answer approval requests, complete calls, run them again."""
 
 from __future__ import annotations
 
@@ -30,12 +30,14 @@ from dragoman.turn.send import client_tools_of
 from dragoman.turn.services import Services
 from dragoman.turn.steps.family import sender_of
 
-# Calls that wait for a person: which tool each one is for, and the same call with a part of its changes.
+# Calls that wait for a user: each call's tool, and the same call with only part of its changes.
 
 
 async def waiting_tool(services: Services, asked: Question) -> Tool | None:
-    """As the sender of the turn has it, since another user may have another tool of this name. None where it
-    is not known here."""
+    """Return the tool as the turn's sender has it, since another user's tool of this name may differ.
+
+    None if the tool is unknown here.
+    """
     services = await services.seen_by(await sender_of(services.store, await services.store.turn(asked.turn)))
     if asked.tool == HAND_OFF:
         return handoff_tool(services, Agent(handoffs=tuple(services.agents)))
@@ -49,8 +51,10 @@ async def waiting_tool(services: Services, asked: Question) -> Tool | None:
 async def arguments_for_hunks(
     services: Services, question: str, chosen: Mapping[int, str | None]
 ) -> Arguments:
-    """With which the call makes these changes alone, of those that the question shows: for an answer that
-    allows it with other arguments."""
+    """Return arguments with which the call makes only the chosen changes of those that the request shows.
+
+    They serve an answer that allows the call with other arguments.
+    """
     asked = await services.store.question(question)
     if not asked.open:
         raise AlreadyAnswered(question, asked.answer.verdict if asked.answer else "withdrawn")
@@ -63,17 +67,18 @@ async def arguments_for_hunks(
         return await in_thread(lambda: choose_hunks(tool, asked.arguments, folder, asked.diff, chosen))
 
 
-# Whether an answer fits the question it is given to, and the rule that it leaves behind.
+# Whether an answer fits its request, and the rule that the answer leaves behind.
 
 
 _HOUR = 3600.0
 
 
 async def check_answer(services: Services, asked: Question, answer: Answer) -> None:
-    """BadRequest where this does not answer that question."""
+    """Raise BadRequest if this answer does not fit the request."""
     if not isinstance(answer, Answer):
         raise BadRequest(sentence("answer.kind", answer=answer))
-    if answer.verdict not in list(VERDICTS[asked.kind]):  # a list: it may be anything
+    # The verdict may be unhashable, so compare it with a list.
+    if answer.verdict not in list(VERDICTS[asked.kind]):
         words = ", ".join(sorted(VERDICTS[asked.kind]))
         raise BadRequest(sentence("answer.verdict", verdict=answer.verdict, question=asked.id, words=words))
     check_json([answer.arguments, answer.value, answer.reason], "the answer")
@@ -101,8 +106,11 @@ async def check_answer(services: Services, asked: Question, answer: Answer) -> N
 def grant_of(
     answer: Answer, rule: Rule, conversation: str | None, user: str | None, folder: str | None
 ) -> Grant:
-    """The rule for as long as the answer says. None for the conversation, user or folder is every one: a
-    text format belongs to a model, wherever it works."""
+    """Return the grant of a rule, for as long as the answer specifies.
+
+    None for the conversation, user or folder matches every one. A text format belongs to a model, in every
+    folder.
+    """
     until = answer.at + _HOUR if answer.scope == "hour" else None
     folder = None if rule.permission == "format" else folder
     return Grant(new_id("grant"), rule, conversation, answer.at, user, folder, until)
@@ -116,8 +124,10 @@ def _check_own_words(asked: Question, answer: Answer) -> None:
 
 
 def _check_form(asked: Question, value: JsonValue) -> None:
-    """A field that is needed and left out has its default, if there is one. The default of any other need not
-    fit: `null` often stands for nothing."""
+    """Check the reply to a form, using defaults for required fields that it omits.
+
+    Defaults of optional fields need not fit: `null` often means no value.
+    """
     properties, required = asked.schema.get("properties"), asked.schema.get("required")
     fields = properties if isinstance(properties, dict) else {}
     needed = required if isinstance(required, list) else []
@@ -131,7 +141,7 @@ def _check_form(asked: Question, value: JsonValue) -> None:
     try:
         JsonParameters("reply", asked.schema).validate({**defaults, **value})
     except ConfigError:
-        pass  # the schema is none: whoever asked will say what is wrong
+        pass  # The schema itself is invalid. The tool that asked reports the problem.
     except ValidationError as error:
         raise BadRequest(sentence("answer.reply", problems=problems(error))) from error
 
@@ -140,13 +150,13 @@ def _offers(asked: Question) -> str:
     return "; ".join(map(str, (*asked.rules, *asked.wider))) or "none"
 
 
-# What a rule would cover: calls of a person's last conversations, and calls that wait.
+# Preview of a rule: the calls it would cover in a user's latest conversations, and waiting calls.
 
 
 _CONVERSATIONS = 20
 _CALLS = 1000
 _SHOWN = 20
-_WORK = 200_000_000  # letters of the rules times letters of what was touched: half a second at worst
+_WORK = 200_000_000  # Characters of the rules times characters of the patterns: half a second at worst.
 
 
 @dataclass(slots=True, frozen=True)
@@ -154,13 +164,16 @@ class PastCall:
     conversation: str
     call: str
     tool: str
-    patterns: tuple[str, ...]  # what it touched
+    patterns: tuple[str, ...]  # what the call touched
 
 
 @dataclass(slots=True, frozen=True)
 class CoveredCalls:
-    """Of so many calls that were looked at, so many are covered; `calls` are the newest of these, no two of
-    which touched the same. `waiting` are asked about now, in any conversation, and would be no longer."""
+    """How many calls were examined and how many are covered.
+
+    `calls` are the newest covered calls, without duplicates of the same tool and patterns. `waiting` are
+    calls in any conversation that ask for approval now and would not with the rule.
+    """
 
     looked_at: int
     covered: int
@@ -171,7 +184,10 @@ class CoveredCalls:
 async def calls_covered_by(
     services: Services, rules: Sequence[Rule], *, user: str | None, question: str | None = None
 ) -> CoveredCalls:
-    """Whatever the rules say: denying rules cover, too. `question`: the one whose answer would make them."""
+    """Count calls matched by the rules, whatever their action: denying rules cover calls too.
+
+    `question` is the request whose answer would create the rules.
+    """
     allowing = [replace(rule, action="allow") for rule in rules]
     found, asked = await _past_calls(services, user), await _waiting_calls(services, user, question)
     looked_at, covered = await in_thread(lambda: _covered(found, allowing))
@@ -181,8 +197,10 @@ async def calls_covered_by(
 
 
 def _covered(found: Sequence[tuple[str, PastCall]], rules: Sequence[Rule]) -> tuple[int, list[PastCall]]:
-    """How many were looked at, and which of them are covered. What would take too long is left out: anybody
-    may ask, with rules that are made to be slow."""
+    """Return how many calls were examined, and the covered ones.
+
+    Calls that would take too long are left out: any user can ask, with deliberately slow rules.
+    """
     letters = sum(len(rule.pattern) if "*" in rule.pattern else 1 for rule in rules)
     looked_at, covered, left = 0, [], _WORK
     for permission, one in found:
@@ -197,7 +215,7 @@ def _covered(found: Sequence[tuple[str, PastCall]], rules: Sequence[Rule]) -> tu
 
 
 async def _past_calls(services: Services, user: str | None) -> list[tuple[str, PastCall]]:
-    """The newest first, each with the permission of its tool. Tools that are not here any more have none."""
+    """Return the newest calls first, each with its tool's permission. Calls of unknown tools are left out."""
     offer = services.toolbox.offer()
     found: list[tuple[str, PastCall]] = []
     for conversation in await services.store.conversations(user=user, limit=_CONVERSATIONS):
@@ -210,7 +228,7 @@ async def _past_calls(services: Services, user: str | None) -> list[tuple[str, P
                 continue
             try:
                 patterns = tuple(meant[1].patterns(call.arguments))
-            except (DragomanError, LookupError, TypeError, ValueError):  # arguments that never fitted
+            except (DragomanError, LookupError, TypeError, ValueError):  # The arguments never fitted.
                 continue
             found.append((meant[1].permission, PastCall(conversation.id, call.id, call.tool, patterns)))
     return found
@@ -219,8 +237,11 @@ async def _past_calls(services: Services, user: str | None) -> list[tuple[str, P
 async def _waiting_calls(
     services: Services, user: str | None, answered: str | None
 ) -> list[tuple[str, PastCall]]:
-    """Those that a rule settles, each with the permission of its tool: those in the folder of the question
-    that is to be answered, else in the runtime's own, since a rule that allows holds there."""
+    """Return waiting calls that a rule settles, each with the permission of its tool.
+
+    They are limited to the folder of the request to answer, or else the runtime's main folder: an allowing
+    rule applies there.
+    """
     folder, main = None, services.workspaces.main
     if answered:
         folder = await _folder_of(services, await services.store.question(answered))
@@ -240,6 +261,6 @@ async def _waiting_calls(
 async def _folder_of(services: Services, asked: Question) -> str | None:
     try:
         workspace = services.workspace_of(options_in(await services.store.facts(asked.turn)))
-    except (DragomanError, ValueError):  # it is gone, or the turn cannot be read
+    except (DragomanError, ValueError):  # The workspace is gone, or the turn is unreadable.
         return None
     return workspace.path if workspace is not None else None

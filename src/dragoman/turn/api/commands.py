@@ -1,4 +1,4 @@
-"""What can be done to a turn from outside: start, steer, answer, deliver, cancel. Stored when it returns."""
+"""Acts on a turn from outside: start, steer, answer, deliver, cancel. Each call returns after storing."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ from dragoman.turn.steps.rerun_call import check_change
 from dragoman.wire.wire import Model
 
 _log = logging.getLogger("dragoman.turn")
-_ENDING = 5.0  # seconds that a turn which is taken up to be ended is waited for
+_ENDING = 5.0  # Maximum seconds to wait for the end of a turn that is resumed to be ended.
 
 
 class Commands:
-    """From whichever process they come, the turn hears of them."""
+    """Commands for a turn, which reach it from any process."""
 
     def __init__(self, services: Services, driver: Driver) -> None:
         self._services = services
@@ -99,11 +99,13 @@ class Commands:
         history: Sequence[Message] = (),
         by: str | None = None,
     ) -> str:
-        """A new message at the leaf, or below `parent`, and a turn that answers it. `metadata` is kept with
-        the message, and no model is shown it. With a `key` that was used before, the turn that was begun
-        then. `opens` is the conversation where it is a new one, with its `history`: it is stored with the
-        turn, or not at all. `by` is the user who sends it, whose rules and limits apply; without one, the
-        owner."""
+        """Store a new message at the leaf, or below `parent`, and start a turn that answers it.
+
+        `metadata` is kept with the message and never shown to a model. A `key` that was used before returns
+        the turn started then. `opens` is a new conversation, with its `history`. It is stored together with
+        the turn or not at all. `by` is the user who sends, whose rules and limits apply. The default is the
+        owner.
+        """
         message = user_message(conversation, said, parent, self._services.clock(), metadata)
         return await self._start(
             conversation,
@@ -128,8 +130,10 @@ class Commands:
         key: SendKey | None = None,
         by: str | None = None,
     ) -> str:
-        """A new version of a user message, and a turn that answers it. The old one stays. What is not said
-        anew in `options` is as it was for the message it replaces."""
+        """Store a new version of a user message and start a turn that answers it. The old version stays.
+
+        Fields missing from `options` are as for the message it replaces.
+        """
         old = await self._store.message(message)
         if old.role != "user" or old.author is not None:
             raise BadRequest(sentence("message.not_a_persons", message=message))
@@ -148,9 +152,11 @@ class Commands:
         key: SendKey | None = None,
         by: str | None = None,
     ) -> str:
-        """A new version of an answer, or the first one where a user message has none; with `beside`, also
-        while another is being made. What is not said anew in `options` is as it was for the send that is
-        repeated."""
+        """Start a new version of an answer, or the first one of a user message.
+
+        With `beside`, it starts even while another version is running. Fields missing from `options` are as
+        in the repeated send.
+        """
         old = await self._store.message(message)
         messages, _ = await self._store.messages(old.conversation)
         question = Tree(messages).question_of(message)
@@ -167,11 +173,14 @@ class Commands:
         key: SendKey | None = None,
         by: str | None = None,
     ) -> str:
-        """A new version of the answer that holds a call: the same up to this one, which is made with other
-        arguments, or has another result; the turn goes on from there."""
+        """Start a new version of the answer that holds a call.
+
+        It is identical up to this call, which gets other arguments or another result. The turn continues from
+        there.
+        """
         turn, message = await check_change(self._services, change, by)
         again = await self._as_before(turn, options, message.conversation)
-        if again.agent is None and turn is not None:  # it may have been handed over since
+        if again.agent is None and turn is not None:  # The conversation may have been handed over since.
             again = replace(again, agent=first_agent(self._services, await self._options(turn)).name or None)
         again = replace(again, again_from=change)
         return await self._start(message.conversation, again, NO_INPUTS, again=message, key=key, by=by)
@@ -179,14 +188,14 @@ class Commands:
     async def _as_before(
         self, turn: str | None, options: TurnOptions | None, conversation: str
     ) -> TurnOptions:
-        """T14: a repeated send keeps its own model, agent, mode, options, prompt and plugins."""
+        """T14: a repeated send keeps its model, agent, mode, options, prompt and plugins."""
         wanted = options or TurnOptions()
         if turn is None:
             return wanted
         try:
             before = options_in(await self._store.facts(turn))
         except (DragomanError, ValueError):
-            return wanted  # it cannot be read: what there is of it is shown all the same
+            return wanted  # The turn is unreadable. Its readable parts are shown anyway.
         again = before.under(wanted)
         if again.agent is None:
             again = replace(again, agent=await agent_before(self._services, conversation, before))
@@ -210,7 +219,7 @@ class Commands:
     ) -> str:
         sender = by or (opens.owner if opens is not None else await self._store.owner_of(conversation))
         known = await self._store.turn_of_key(sender, key) if key is not None else None
-        if known is not None:  # also where what it needs is no longer here
+        if known is not None:  # Return it even if something it needs is missing by now.
             return known
         if inputs.deps is not None and self._driver.hands_out:
             raise ConfigError(
@@ -254,14 +263,15 @@ class Commands:
         )
         starting = asyncio.create_task(self._store_and_start(start, fact, inputs))
         try:
-            await asyncio.shield(starting)  # who is cancelled here has begun it: it is not left unowned
-        except SentBefore as before:  # at the same moment
+            # A cancelled caller has already started the turn, which must not stay unowned.
+            await asyncio.shield(starting)
+        except SentBefore as before:  # Another send with this key was stored at the same moment.
             return before.turn
         return turn
 
     async def _store_and_start(self, start: Start, fact: TurnStarted, inputs: TurnInputs) -> None:
         if (inputs.deps is not None or inputs.output is not None) and not self._driver.hands_out:
-            self._services.inputs[start.turn] = inputs  # else its schema says enough
+            self._services.inputs[start.turn] = inputs  # Otherwise the stored output schema suffices.
         with self._driver.starting():
             try:
                 started = await self._store.start(start)
@@ -274,7 +284,7 @@ class Commands:
         await self._driver.start_queued(start.turn)
 
     async def change_queued(self, turn: str, said: str | Sequence[Part], *, by: str | None = None) -> None:
-        """Another message for a turn that has not begun yet. `by` who sent it."""
+        """Replace the message of a turn that has not started yet. `by` is the user who sends it."""
         for queued in await self._store.queued(turn=turn):
             _check_sender(by, queued.sender or await self._store.owner_of(queued.conversation))
             message = user_message(queued.conversation, said, None, self._services.clock())
@@ -294,8 +304,10 @@ class Commands:
         metadata: Mapping[str, JsonValue] | None = None,
         by: str | None = None,
     ) -> None:
-        """Say something to a running turn: its next request contains it. It runs with the rules of the user
-        who sent it, so that nobody else steers it (V2)."""
+        """Add a message to a running turn: its next request contains it.
+
+        The turn runs with the rules of its sender, so only that user can steer it (V2).
+        """
         row = await self._store.turn(turn)
         sender = await self._check_sender(by, row)
         message = user_message(row.conversation, said, None, self._services.clock(), metadata)
@@ -307,9 +319,12 @@ class Commands:
         await self._wake(turn)
 
     async def answer(self, question: str, answer: Answer, *, by: str | None = None) -> Question:
-        """Settle a question. The first answer counts; from whichever client it comes. `by` is the user who
-        answers; without one, somebody who acts for the owner. The answer of another user than the sender lets
-        this one call run, as it is, under the sender's rules; a rule it leaves behind is the answerer's."""
+        """Settle an approval request. The first answer counts, whichever client it comes from.
+
+        `by` is the user who answers. Without it, the answer is on behalf of the owner. An answer by another
+        user than the sender lets only this call run, unchanged, under the sender's rules. A rule it leaves
+        behind is the answering user's.
+        """
         asked = await self._store.question(question)
         await check_answer(self._services, asked, answer)
         conversation = await self._store.conversation(asked.conversation)
@@ -320,18 +335,22 @@ class Commands:
         answer = replace(answer, at=self._services.clock(), by=by or answer.by, lent=user != sender)
         granted = await self._grants(asked, answer, conversation, user)
         if not granted:
-            answer = replace(answer, scope="once")  # where no rule would help, an answer is for this once
+            answer = replace(answer, scope="once")  # Without a rule, an answer applies only once.
         settled = await self._store.answer(question, answer, granted, by=by)
         await self._wake(asked.turn)
         if granted:
             only_here = answer.scope == "conversation" and answer.verdict == "allow"
-            where = conversation.id if only_here else None  # a denial holds in its tasks, too
+            # A denial also applies in the conversation's tasks.
+            where = conversation.id if only_here else None
             await self._settle_waiting(answer, where, user)
         return settled
 
     async def grant(self, rule: Rule, answer: Answer, *, user: str | None, owner: str) -> Grant:
-        """A rule that a person gives without being asked, for as long as the answer says. One that allows
-        holds in the runtime's own folder, as an answer would there; one that denies holds everywhere."""
+        """Store a rule that a user gives without a request, for as long as the answer specifies.
+
+        An allowing rule applies in the runtime's main folder, as an answer would there. A denying rule
+        applies everywhere.
+        """
         main = self._services.workspaces.main
         folder = main.path if main is not None and rule.action == "allow" else None
         answer = replace(answer, at=self._services.clock())
@@ -344,8 +363,9 @@ class Commands:
         return await arguments_for_hunks(self._services, question, chosen)
 
     async def _settle_waiting(self, answer: Answer, where: str | None, user: str) -> None:
-        """What else waits because of a rule, and would not be asked about with what was granted now."""
-        made = Answer(answer.verdict, answer.scope, by=answer.by, at=answer.at)  # for so long, as that one
+        """Settle other requests that wait because of a rule and that the new grant makes unnecessary."""
+        # Apply it for as long as the original answer.
+        made = Answer(answer.verdict, answer.scope, by=answer.by, at=answer.at)
         for other in await self._store.questions(
             conversation=where, user=None if where else user, shared=True
         ):
@@ -354,8 +374,8 @@ class Commands:
                     if await sender_of(self._store, await self._store.turn(other.turn)) == user:
                         await self._settle_likewise(other, made)
                 except (DragomanError, ValueError) as error:
-                    # answered or deleted meanwhile, or not to be read
-                    _log.info("question %s stays as it is: %s", other.id, error)
+                    # It was answered or deleted meanwhile, or is unreadable.
+                    _log.info("question %s is left as it is: %s", other.id, error)
 
     async def _settle_likewise(self, other: Question, made: Answer) -> None:
         likewise = answer_by_rule(await self._authorized(other, other.patterns), made)
@@ -364,7 +384,7 @@ class Commands:
             await self._wake(other.turn)
 
     async def _authorized(self, question: Question, patterns: Sequence[str]) -> Verdict | None:
-        """What would be decided about a waiting call now. None where its tool or agent is not known here."""
+        """Return the current decision about a waiting call. None if its tool or agent is unknown here."""
         tool = await waiting_tool(self._services, question)
         if tool is None or tool.fingerprint != question.fingerprint:
             return None
@@ -394,7 +414,7 @@ class Commands:
     async def deliver(
         self, call: str, result: ToolResult, *, failed: bool = False, by: str | None = None
     ) -> None:
-        """The result of a call that a client ran: that of the user who sent the turn."""
+        """Deliver the result of a call that a client ran. Only the user who sent the turn can."""
         found, _, _ = await self._store.call(call)
         row = await self._store.turn_of_call(call)
         await self._check_sender(by, row)
@@ -415,13 +435,13 @@ class Commands:
         await self._wake(turn)
 
     async def cancel(self, turn: str, reason: str = "", *, by: str | None = None) -> bool:
-        """Stop a turn, in whatever state and process it is. False where it was over already."""
+        """Stop a turn, in any state and process. Return False if it was over already."""
         check_json(reason, "the reason")
         if await self._store.is_queued(turn) and await self._store.unqueue(turn):
             self._services.inputs.pop(turn, None)
-            return True  # it has not begun, and never will
+            return True  # It never starts.
         stopped = await cancel_turn(self._services, self._driver.wake, turn, reason, by)
-        if stopped and self._driver.leaves(turn):  # taken up to be ended: what was decided before it holds
+        if stopped and self._driver.leaves(turn):  # Resume the turn to end it. Earlier decisions still apply.
             try:
                 await self._driver.adopt(turn, wanted=True)
                 with suppress(TimeoutError):
@@ -433,14 +453,17 @@ class Commands:
         return stopped
 
     async def _check_sender(self, by: str | None, row: TurnRow) -> str:
-        """→ the user who sent a turn. Forbidden if that is another one than `by`."""
+        """Return the user who sent a turn. Raise Forbidden if `by` is another user."""
         sender = await sender_of(self._store, row)
         _check_sender(by, sender)
         return sender
 
     async def _wake(self, turn: str) -> None:
-        """What was stored is stored: a turn that cannot go on here is told by whoever can take it up, and one
-        that was deleted meanwhile by nobody."""
+        """Wake the turn. What was stored stays stored even if waking fails.
+
+        If the turn cannot continue here, the process that resumes it will see the change. A turn deleted
+        meanwhile needs no wake-up.
+        """
         with suppress(TurnQuarantined, NotFound):
             try:
                 await self._driver.wake(turn)
@@ -452,7 +475,9 @@ class Commands:
     async def _grants(
         self, asked: Question, answer: Answer, conversation: Conversation, by: str
     ) -> list[Grant]:
-        """The rules an answer leaves behind, for who gave it: for what ran, where that was edited."""
+        """Return the rules an answer leaves for the answering user. If arguments were edited, they cover
+        those.
+        """
         if answer.verdict not in ("allow", "reject") or answer.scope == "once" or not asked.rules:
             return []
         only_here = answer.scope == "conversation" or asked.because == "loop"
@@ -472,7 +497,7 @@ class Commands:
         fitted, _ = repair_arguments(answer.arguments, tool.parameters)
         verdict = await self._authorized(asked, tool.patterns(fitted))
         if isinstance(verdict, Refuse):
-            return ()  # it will not run
+            return ()  # The edited call will not run.
         exact, wider = tool.always(fitted), tool.always_wider(fitted)
         return tuple(rule for rule in answer.rules if rule in (*exact, *wider)) or exact
 
@@ -484,8 +509,10 @@ def _text(setting: JsonValue) -> str | None:
 def _settled(
     services: Services, options: TurnOptions, conversation: Conversation, root: str
 ) -> tuple[TurnOptions, Model]:
-    """All that the turn works with, to be kept with it, and its model. What can be known to be wrong is
-    refused, before anything is stored."""
+    """Return the options with everything the turn depends on, to be stored, and its model.
+
+    Options that are known to be wrong are refused before anything is stored.
+    """
     settings = laid_over(services.settings_seen(conversation.settings), options.over)
     agent = services.agent(options.agent or _text(settings.get("agent")))
     model = services.model(options.model or _text(settings.get("model")) or agent.model)
@@ -496,7 +523,7 @@ def _settled(
         check_dialect(options.dialect)
     for name in options.tools.keys() - {spec.name for spec in options.client_tools}:
         services.toolbox.check_name(name)
-    if (check := getattr(model, "check_options", None)) is not None:  # a model of one's own may have none
+    if (check := getattr(model, "check_options", None)) is not None:  # Custom models may lack it.
         check(options_of(services, agent, model, settings, options.options))
     check_typed_answer(model, options)
     plugins = [plugin.name for plugin in services.plugins]
@@ -525,17 +552,17 @@ def _settled(
 
 
 def _check_sender(by: str | None, sender: str) -> None:
-    """What is said in a turn is said with the rights of the user who sent it: nobody else says it."""
+    """Raise Forbidden for other users: messages in a turn run with the rights of its sender."""
     if by is not None and by != sender:
         raise Forbidden(sentence("share.sender", user=sender))
 
 
 def _rewrites(asked: Question, answer: Answer) -> bool:
-    """Whether the model is to see another result than the tool gave."""
+    """Return whether the model is to see another result than the tool gave."""
     return asked.kind == "review" and answer.verdict == "release" and answer.value is not None
 
 
 def _is_beyond(question: Question) -> bool:
-    """Whether a call that runs asks for one thing outside its cage."""
+    """Return whether a running call requests one resource outside its sandbox."""
     rule = question.rules[0]
     return rule.permission in (NET, WRITE) and [rule.pattern] == [literal(one) for one in question.patterns]

@@ -1,4 +1,4 @@
-"""What a caller holds to talk in: a conversation, its tree, its settings, and the way back."""
+"""Provides the handle of a conversation, for sending, its tree, its settings, undo, forks and deletion."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ T = TypeVar("T", default=str)
 
 
 class ConversationHandle:
-    """A conversation. Everything it does is stored when the call returns."""
+    """A conversation. Each method returns after its effect is stored."""
 
     def __init__(self, id: str, engine: Engine, opens: Conversation | None = None) -> None:
         check_ids(conversation=id)
         self.id = id
-        self._opens = opens  # it is stored with what is sent first
+        self._opens = opens  # Stored together with the first message.
         self._engine = engine
         self._store = engine.store
         self._sharing = Sharing(engine)
@@ -86,13 +86,13 @@ class ConversationHandle:
         by: str | None = None,
         **options: Unpack[SendOptions],
     ) -> TurnHandle[Any]:
-        """Say something; a turn that answers begins. TurnBusy where one of this branch is running.
+        """Send a message and start a turn that answers it. Raise TurnBusy if this branch has a running turn.
 
-        A send with a `key` that was used within a day, and the same content, returns the turn that was begun
-        then. `contexts` are texts by their titles, which are sent before what is said. `output_type` is what
-        the answer has to be; `deps` is what its tools and plugins get as `context.deps` in place of the
-        runtime's. `by` is the member who sends it: that user's rules and limits apply, in place of the
-        owner's."""
+        A send with the same content and a `key` used within a day returns the turn started then. `contexts`
+        maps titles to texts that precede the message. `output_type` is the required type of the answer.
+        `deps` replaces the runtime's dependencies as `context.deps` of tools and plugins. `by` is the sending
+        member, whose rules and limits apply instead of the owner's.
+        """
         said = with_contexts(said, contexts or {})
         check_ids(parent=parent, key=key)
         output = output_of(output_type)
@@ -125,9 +125,11 @@ class ConversationHandle:
         revert_files: bool = False,
         **options: Unpack[SendOptions],
     ) -> TurnHandle[T]:
-        """A new version of what a person said, and its answer. What `options` leave out is as it was. With
-        `revert_files`, what the old answer did to the workspace, and what was done since, is taken back
-        before."""
+        """Send a new version of a user message and start a turn that answers it.
+
+        Options left out stay as they were. `revert_files` first undoes the old answer's changes to the
+        workspace, and all changes since.
+        """
         await self._own(message)
         output = output_of(output_type)
         wanted = turn_options(output.spec if output else None, **options)
@@ -147,10 +149,12 @@ class ConversationHandle:
         revert_files: bool = False,
         **options: Unpack[SendOptions],
     ) -> TurnHandle[T]:
-        """A new version of an answer. What `options` leave out is as it was for the send it repeats. With
-        `beside`, it is made also while another is: one question to several models at once. With
-        `revert_files`, what answers to it did to the workspace, and what was done since, is taken back
-        before."""
+        """Start a new version of an answer.
+
+        Options left out are as in the repeated send. `beside` starts it even while another version is
+        running, to send one message to several models at the same time. `revert_files` first undoes what
+        answers to the message changed in the workspace, and all changes since.
+        """
         await self._own(message)
         output = output_of(output_type)
         wanted = turn_options(output.spec if output else None, **options)
@@ -169,9 +173,11 @@ class ConversationHandle:
         revert_files: bool = False,
         **options: Unpack[SendOptions],
     ) -> TurnHandle:
-        """A new version of the answer that holds this call: the same up to it, made again with these
-        arguments, or gone on from as if this had been its result. With `revert_files`, what it did to the
-        workspace, and what was done since, is taken back before."""
+        """Start a new version of the answer that holds this call, identical up to the call.
+
+        The call runs again with these arguments, or the turn continues as if `result` had been its result.
+        `revert_files` first undoes the call's changes to the workspace, and all changes since.
+        """
         check_ids(call=call)
         _, conversation, _ = await self._store.call(call)
         if conversation != self.id:
@@ -193,19 +199,21 @@ class ConversationHandle:
         return Tree(messages)
 
     async def messages(self) -> list[Message]:
-        """The path to the leaf: what the conversation looks like now."""
-        leaf = (await self.info()).leaf  # first: the tree that is read after it has it
+        """Return the messages on the path to the leaf: the branch that the conversation shows."""
+        leaf = (await self.info()).leaf  # Read the leaf first, so that the tree read afterwards contains it.
         return (await self.tree()).path(leaf)
 
     async def move_to(self, message: str) -> None:
-        """Look at another branch: its newest message becomes the leaf."""
+        """Switch to another branch: its newest message becomes the leaf."""
         check_ids(message=message)
         tree = await self.tree()
         await self._store.set_leaf(self.id, tree.tip(message), 0.0)
 
     async def diff(self, message: str | None = None) -> WorkspaceDiff:
-        """What its turns did to the files of the workspace, less what was taken back; or what the calls of
-        one reply did, which is a step of its turn."""
+        """Return the changes of the conversation's turns to workspace files, without undone ones.
+
+        With `message`, return the changes of one reply's calls, which are one step of its turn.
+        """
         if message is None:
             return await self._engine.undo.diff_conversation(self.id)
         await self._own(message)
@@ -214,14 +222,14 @@ class ConversationHandle:
     async def revert_to(
         self, message: str, *, files_only: bool = False, paths: Collection[str] = (), force: bool = False
     ) -> Reverted:
-        """Go back to before a message, as `TurnHandle.revert` does to before a turn."""
+        """Revert to before a message, as `TurnHandle.revert` does to before a turn."""
         await self._own(message)
         return await self._engine.undo.revert_message(
             message, files_only=files_only, paths=paths, force=force
         )
 
     async def redo(self, *, force: bool = False) -> Reverted:
-        """Take the last revert back."""
+        """Undo the last revert."""
         return await self._engine.undo.redo(self.id, force=force)
 
     async def questions(self) -> list[Question]:
@@ -230,27 +238,29 @@ class ConversationHandle:
     # ── who shares it ─────────────────────────────────────────────────────────────────────────────
 
     async def members(self) -> list[Member]:
-        """The users with whom it is shared."""
+        """Return the users with whom it is shared."""
         return await self._store.members(self.id)
 
     async def share(self, user: str, role: Role = "reads") -> Member:
-        """Share it with a user, who `reads`, `answers` questions, or `takes_part`."""
+        """Share it with a user, who `reads`, `answers` approval requests, or `takes_part`."""
         check_ids(user=user)
         return await self._sharing.add(self.id, user, role, by=await self._store.owner_of(self.id))
 
     async def unshare(self, user: str) -> None:
-        """Share it no more with a user. What the user runs in it is cancelled."""
+        """Stop sharing it with a user, and cancel that user's turns in it."""
         check_ids(user=user)
         await self._sharing.remove(self.id, user, by=await self._store.owner_of(self.id))
 
     async def transfer(self, user: str) -> None:
-        """Make a member the owner. Who owned it stays, as a member who takes part."""
+        """Make a member the owner. The previous owner stays, as a member who takes part."""
         check_ids(user=user)
         await self._sharing.transfer(self.id, user)
 
     async def invite(self, role: Role = "reads", *, seconds: float | None = None) -> NewShare:
-        """An invitation: its token makes the first user who uses it a member. A week, unless `seconds` are
-        named."""
+        """Create an invitation, whose token makes the first user who uses it a member.
+
+        It is valid for a week by default.
+        """
         owner = await self._store.owner_of(self.id)
         return await self._sharing.invite(self.id, role, by=owner, seconds=seconds)
 
@@ -262,24 +272,28 @@ class ConversationHandle:
         omits: Sequence[Omitted] = (),
         seconds: float | None = None,
     ) -> NewShare:
-        """A link: with its token anyone can read what the conversation shows, up to a message of it, or, if
-        `frozen`, as it is now. It can omit arguments, results, files and reasoning."""
+        """Create a link, whose token lets anyone read what the conversation shows.
+
+        `upto` ends it at a message. `frozen` fixes it as it is now. It can omit arguments, results, files and
+        reasoning.
+        """
         owner = await self._store.owner_of(self.id)
         return await self._sharing.link(
             self.id, by=owner, seconds=seconds, upto=upto, frozen=frozen, omits=omits
         )
 
     async def shares(self) -> list[Share]:
-        """Invitations that nobody has used, and links."""
+        """Return the links and unused invitations."""
         return await self._sharing.shares(self.id)
 
     async def revoke_share(self, share: str) -> None:
-        """An invitation or a link is worth nothing from now on."""
+        """Invalidate an invitation or a link."""
         check_ids(share=share)
         await self._sharing.revoke(self.id, share)
 
     async def rename(self, title: str) -> None:
-        check_ids(title=title)  # stored as given, anything else would make the list unreadable
+        # The title is stored unchanged, and an invalid one would make the list unreadable.
+        check_ids(title=title)
         await self._store.set_title(self.id, title.strip())
 
     async def label(
@@ -289,14 +303,18 @@ class ConversationHandle:
         archived: bool | None = None,
         tags: Sequence[str] | None = None,
     ) -> None:
-        """Keep it in reach, put it out of the way until something is said in it, or file it under words. What
-        is None stays as it is."""
+        """Pin the conversation, archive it until the next message, or set its tags. None leaves a label
+        unchanged.
+        """
         words = check_tags(tags) if tags is not None else None
         await self._store.label_conversation(self.id, pinned=pinned, archived=archived, tags=words)
 
     async def change(self, **settings: Unpack[ConversationOptions]) -> None:
-        """Settings of this conversation: model, mode, system, options, tools. None takes one away. What is
-        queued is held to its mode, switches, reviews, private texts and limits, too; what runs is not."""
+        """Change settings of this conversation: model, mode, system, options, tools. None removes one.
+
+        Queued turns also get its new mode, tool switches, reviews, private texts and limits. Running turns do
+        not.
+        """
         if isinstance(name := settings.get("workspace"), str):
             root = await root_of(self._store, await self.info())
             self._engine.services.workspaces.find(name, root)
@@ -311,7 +329,7 @@ class ConversationHandle:
             raise NotFound("message", message)
 
 
-# Forks: the path to a message as a conversation of its own, with a folder of its own if that is wanted.
+# Forks: the path to a message as a separate conversation, with a separate folder if requested.
 
 
 async def fork_conversation(
@@ -323,10 +341,12 @@ async def fork_conversation(
     own_folder: bool,
     user: str | None = None,
 ) -> str:
-    """→ the id of the fork, which belongs to `user`, or to who owns the other. Of private texts a member gets
-    those that stand in the copied messages. It begins with the agent that answered there. Where the
-    conversation has a folder of its own, the fork gets one, too: deleting one of the two must not take the
-    files of the other."""
+    """Return the ID of the fork, which belongs to `user` or to the owner of the original.
+
+    A member gets only the private texts that occur in the copied messages. The fork starts with the agent
+    that answered there. If the conversation has a separate folder, the fork gets one too: deleting either
+    must not remove the other's files.
+    """
     store, now = services.store, services.clock()
     messages, _ = await store.messages(conversation)
     info = await store.conversation(conversation)
@@ -362,26 +382,28 @@ async def fork_conversation(
     return id
 
 
-# Deletes conversations, with what runs and waits in them and what is remembered of them.
+# Deletes conversations, with their running and queued turns and everything recorded about them.
 
 
-_PATIENCE = 10.0  # seconds for a turn to end before its conversation is deleted
+_PATIENCE = 10.0  # Maximum seconds to wait for a turn to end before its conversation is deleted.
 
 
 async def delete_conversation(engine: Engine, conversation: str) -> None:
-    """And those its calls opened. What runs there is cancelled first."""
+    """Delete a conversation and those its calls opened, after cancelling what runs in them."""
     store = engine.store
     within = await store.within(conversation)
     for inner in within:
-        for waiting in await store.queued(conversation=inner):  # else the next would begin meanwhile
+        # Otherwise the next queued turn would start meanwhile.
+        for waiting in await store.queued(conversation=inner):
             await store.unqueue(waiting.turn)
             engine.services.inputs.pop(waiting.turn, None)
     live = [row.id for inner in reversed(within) for row in await store.turns(inner) if row.live]
-    for turn in live:  # the outermost first: it would go on with what became of the others
+    for turn in live:  # Cancel the outermost first: it would continue with the outcome of the others.
         with suppress(Unreadable, TurnQuarantined):
             await engine.commands.cancel(turn, "the conversation is deleted")
     for turn in live:
-        with suppress(TimeoutError, Unreadable, TurnQuarantined):  # the deletion fences it off
+        # The deletion fences off a turn that is still running.
+        with suppress(TimeoutError, Unreadable, TurnQuarantined):
             async with asyncio.timeout(_PATIENCE):
                 await TurnHandle(turn, engine).reached("cancelled")
     await store.delete_conversation(conversation)
@@ -389,7 +411,10 @@ async def delete_conversation(engine: Engine, conversation: str) -> None:
 
 
 async def delete_untouched(engine: Engine, before: float) -> int:
-    """Those in which nothing was said since then, and nothing waits. → how many"""
+    """Delete conversations without messages since that time and without waiting turns.
+
+    Return their number.
+    """
     deleted = await engine.store.delete_untouched(before)
     if deleted:
         await _forget(engine, deleted)

@@ -1,4 +1,4 @@
-"""Refuses a message that its model could do nothing with, before anything is stored (M2)."""
+"""Refuses messages that the model cannot process, before anything is stored (M2)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dragoman.wire.wire import Model
 
 
 async def check_attached(store: Store, message: Message) -> None:
-    """NotFound where a file is named that is not stored: no request that holds it could ever be sent."""
+    """Raise NotFound if a file is not stored: no request that contains it could be sent."""
     for file in message.files:
         if file.blob is not None:
             await store.blob_size(file.blob)
@@ -33,10 +33,12 @@ async def check_message(
     parent: str | None,
     history: Sequence[Message] | None = None,
 ) -> None:
-    """BadRequest where the model cannot take what the message holds, or misses what it must have. `parent` is
-    the message it stands below; models that do not talk may go back to a picture or a sound before it.
-    `history` is what stands before it where that is not stored yet."""
-    if (check := getattr(model, "check_message", None)) is None:  # a model of one's own may have none
+    """Raise BadRequest if the model cannot accept the message's content, or requires content that is missing.
+
+    `parent` is the message above it. Models other than chat models may use an earlier image or audio.
+    `history` holds the messages before it if they are not stored yet.
+    """
+    if (check := getattr(model, "check_message", None)) is None:  # Custom models may lack this check.
         _check_files(model, message.files)
         return
     earlier: Sequence[Sequence[Part]] = ()
@@ -48,21 +50,25 @@ async def check_message(
 
 
 async def check_repeated(store: Store, model: Model, question: Message) -> None:
-    """The same for a message that is answered again, maybe by another model. What is only a file that a chat
-    model cannot be shown becomes a line of text there, as in all that was said before."""
+    """Check a message that is answered again, possibly by another model.
+
+    For a chat model, a file that it cannot be shown becomes a line of text, as in all earlier messages.
+    """
     if type_of(model) != CHAT:
         await check_message(store, model, question, question.parent)
 
 
 async def check_added(services: Services, turn: str, message: Message) -> None:
-    """The same for what is said to a turn that was started before: of its model, if that is here; of one that
-    waits in a queue, of its conversation's."""
+    """Check a message added to an existing turn against that turn's model, if the model is available.
+
+    For a queued turn, use the model of its conversation.
+    """
     try:
         name = options_in(await services.store.facts(turn)).started_with
     except (DragomanError, ValueError):
         if message.files:
             raise
-        return  # it cannot be read: there is nothing to compare with
+        return  # The turn is unreadable, so no model is known to compare with.
     await check_attached(services.store, message)
     info = await services.store.conversation(message.conversation)
     name = name or _text(info.settings.get("model"))
@@ -71,7 +77,7 @@ async def check_added(services: Services, turn: str, message: Message) -> None:
 
 
 def check_typed_answer(model: Model, options: TurnOptions) -> None:
-    """Only a model that talks can be held to a type."""
+    """Raise BadRequest if an output type is set for a model other than a chat model."""
     if options.output is not None and type_of(model) != CHAT:
         raise BadRequest(sentence("output.does_not_talk", model=model.name))
 

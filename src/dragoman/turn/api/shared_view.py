@@ -1,7 +1,8 @@
-"""What a read-only link shows: made from a list of what may be shown, never by leaving out from the whole.
+"""Builds the content of a read-only link from a list of visible fields, never by removing fields from the
+whole.
 
-Nothing in it leads anywhere: it holds no id of a blob, turn, call or conversation, and no name of a user.
-What looks like a secret is hidden, as are the conversation's private texts.
+It contains no ID of a blob, turn, call or conversation, and no user name. Likely secrets and the
+conversation's private texts are hidden.
 """
 
 from __future__ import annotations
@@ -33,8 +34,11 @@ PartKind = Literal["text", "reasoning", "call", "file", "error"]
 
 @dataclass(slots=True)
 class SharedPart:
-    """A part of a message. A call has `tool`, `state` and, unless omitted, `arguments` and `text`, its
-    result; a file has `name` and `media_type`, without its bytes."""
+    """A part of a message.
+
+    A call has `tool`, `state` and, unless omitted, `arguments` and its result as `text`. A file has `name`
+    and `media_type`, without its bytes.
+    """
 
     kind: PartKind
     text: str = ""
@@ -60,7 +64,7 @@ class SharedConversation:
     title: str
     messages: list[SharedMessage]
     omits: list[str] = field(default_factory=list)
-    frozen: bool = False  # whatever changes, this is what the link shows
+    frozen: bool = False  # The link keeps showing this, whatever changes later.
 
 
 SHARED: Codec[SharedConversation] = Codec(SharedConversation)
@@ -74,7 +78,7 @@ def shown_to_anyone(
     *,
     frozen: bool = False,
 ) -> str:
-    """As JSON. Of a message that `upto` names, which has gone since, nothing is shown."""
+    """Return the shared view as JSON. It is empty if the message named by `upto` is gone."""
     if upto is not None:
         ids = [message.id for message in path]
         path = path[: ids.index(upto) + 1] if upto in ids else ()
@@ -151,7 +155,7 @@ class _View:
 
 
 def _with_inner(message: Message) -> Iterator[Part]:
-    """The calls of a program after its own."""
+    """Yield the parts, with each program's inner calls after its own call."""
     for part in message.parts:
         yield part
         if isinstance(part, ToolCall):

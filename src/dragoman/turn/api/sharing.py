@@ -1,4 +1,4 @@
-"""Shares conversations: members, invitations and links, and what ends when somebody is removed."""
+"""Shares conversations: members, invitations and links, and the end of a removed member's turns."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from dragoman.sentences import sentence
 from dragoman.turn.api.shared_view import shown_to_anyone
 from dragoman.turn.api.turn_handle import Engine
 
-WEEK = 7 * 24 * 3600.0  # seconds for which an invitation or a link is valid by default
+WEEK = 7 * 24 * 3600.0  # Default lifetime of an invitation or a link, in seconds.
 _LONGEST = 365  # days
-_MOST = 100  # members, invitations and links of one conversation
+_MOST = 100  # Maximum number of members, invitations and links of one conversation.
 
 
 @dataclass(slots=True, frozen=True)
 class NewShare:
-    """An invitation or a link, and its token, which is stored nowhere."""
+    """An invitation or a link, with its token, which is not stored."""
 
     share: Share
     token: str
 
 
 def token_hash(token: str) -> str:
-    """What is stored of a token. Tokens are 256 random bits, so that a plain hash is enough."""
+    """Return the stored form of a token. Tokens are 256 random bits, so a plain hash is enough."""
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
 
 
@@ -60,19 +60,21 @@ class Sharing:
         return member
 
     async def remove(self, conversation: str, user: str, *, by: str) -> None:
-        """From now on it is not there for this user, whose turns in it are cancelled."""
+        """Remove a member, for whom the conversation then does not exist, and cancel that user's
+        turns in it.
+        """
         if user == await self._store.owner_of(conversation):
             raise BadRequest(sentence("share.owner", user=user))
         await self._stop(await self._store.remove_member(conversation, user), by)
 
     async def transfer(self, conversation: str, user: str) -> None:
-        """Make a member the owner. The owner stays, as a member who takes part."""
+        """Make a member the owner. The previous owner stays, as a member who takes part."""
         await self._store.transfer(conversation, user, self._now())
 
     async def invite(
         self, conversation: str, role: str, *, by: str, seconds: float | None = None
     ) -> NewShare:
-        """A token that makes the first user who uses it a member."""
+        """Create a token that makes the first user who uses it a member."""
         return await self._new(conversation, "invitation", by, seconds, role_named(role))
 
     async def link(
@@ -85,8 +87,10 @@ class Sharing:
         frozen: bool = False,
         omits: Sequence[str] = (),
     ) -> NewShare:
-        """A token with which anyone reads the branch that the conversation shows, or up to a message of it;
-        if `frozen`, as it is now."""
+        """Create a token with which anyone can read the branch that the conversation shows.
+
+        `upto` ends it at a message. `frozen` fixes it as it is now.
+        """
         for part in omits:
             if part not in OMITTED:
                 raise BadRequest(sentence("share.omit", part=part, parts=", ".join(OMITTED)))
@@ -102,7 +106,7 @@ class Sharing:
         )
 
     async def accept(self, token: str, user: str) -> str | None:
-        """→ the conversation that an invitation makes a user a member of. None if it is invalid, or used."""
+        """Return the conversation that the user joins. None if the invitation is invalid or used."""
         return await self._store.use_invitation(token_hash(token), user, self._now())
 
     async def shares(self, conversation: str) -> list[Share]:
@@ -150,7 +154,10 @@ class Sharing:
             raise BadRequest(sentence("share.too_many", most=_MOST))
 
     async def _stop(self, turns: Sequence[str], by: str) -> None:
-        """Calls of these are denied already. Nothing is to be asked of a model in their name, either."""
+        """Cancel a removed member's turns.
+
+        Their calls are denied already, and no model may receive further requests on the user's behalf.
+        """
         for turn in turns:
             with suppress(DragomanError):
                 await self._engine.commands.cancel(turn, "the sender was removed", by=by)

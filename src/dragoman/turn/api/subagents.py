@@ -1,4 +1,4 @@
-"""Sub-agents: a call gives a piece of work to another agent, which does it in a conversation of its own.
+"""Runs sub-agents: a call gives a task to another agent, which works in a separate conversation.
 
 Several `task` calls of one reply run at the same time.
 """
@@ -31,25 +31,26 @@ from dragoman.turn.services import Services
 from dragoman.turn.steps.prepare import mode_of
 from dragoman.workspace.diff import FileDiff, joined
 
-_DEEPEST = 3  # tasks of tasks of tasks
-_INHERITED = ("tools", "private", "review", "dialect", "workspace")  # from the conversation above
-_SHOWN = 20_000  # characters of the diff that goes with a result; the whole is recorded
-A_WEEK = 7 * 24 * 3600.0  # it may wait for a person; what it may use is limited by its agent
+_DEEPEST = 3  # Maximum nesting depth of tasks.
+# Settings inherited from the parent conversation.
+_INHERITED = ("tools", "private", "review", "dialect", "workspace")
+_SHOWN = 20_000  # Maximum characters of the diff in a result. The whole diff is recorded.
+A_WEEK = 7 * 24 * 3600.0  # A task may wait for a user. Its agent limits which tools it can use.
 
 
 class Subagents:
-    """Opens sub-conversations. The runtime completes it once it is built (`join`)."""
+    """Opens sub-conversations. The runtime completes it with `join` after building its services."""
 
     def __init__(self, agents: dict[str, Agent]) -> None:
         self.agents = agents
         self._joined: tuple[Services, Engine] | None = None
 
     def join(self, services: Services, engine: Engine) -> None:
-        """The tool is made before what it works with is."""
+        """Attach the services. The tool is created before they exist."""
         self._joined = (services, engine)
 
     def seen_by(self, teams: Collection[str]) -> Subagents:
-        """The agents that members of these teams can use."""
+        """Return the agents that members of these teams can use."""
         seen = Subagents({name: one for name, one in self.agents.items() if open_to(one.teams, teams)})
         seen._joined = self._joined
         return seen
@@ -61,8 +62,10 @@ class Subagents:
         return self._joined
 
     async def run(self, agent: str, request: str, context: ToolContext) -> ToolOutput:
-        """A turn of this agent, to its end; ToolFailed if it gave no answer. Run again after a crash, it
-        finds the turn that this call began."""
+        """Run a turn of this agent to its end. Raise ToolFailed if it gave no answer.
+
+        After a crash, a repeated run finds the turn that this call started.
+        """
         if agent not in self.agents:
             raise ToolFailed(f"Unknown agent {agent!r}. Choose one of {', '.join(self.agents)}.")
         _, engine = self._parts
@@ -74,12 +77,13 @@ class Subagents:
             context.progress({**where})
             handle = TurnHandle(turn, engine)
             async for event in handle.events():
-                if (asked := asked_in(event)) is not None:  # there, or in a task that was given there
+                # Approval requests of the task itself, or of a nested task.
+                if (asked := asked_in(event)) is not None:
                     context.progress({**where, "asks": asked[0], "text": asked[1]})
             result = await handle.result()
         except (asyncio.CancelledError, *ENDS_THE_PROGRAM):
             raise
-        except BaseException as error:  # a turn that failed here raises what it failed with, whatever it is
+        except BaseException as error:  # The error may be any exception the turn failed with.
             kind = "" if isinstance(error, DragomanError) else f"{type(error).__name__}: "
             raise ToolFailed(f"The task failed: {kind}{error}") from error
         if failure := await _failure(agent, handle, result):
@@ -90,7 +94,7 @@ class Subagents:
         return ToolOutput(result.text, title=agent, metadata=metadata)
 
     async def _diffs(self, turn: str) -> Sequence[FileDiff]:
-        """Nothing where that cannot be read: the answer is there all the same."""
+        """Return the task's diffs. If they are unreadable, return none: the answer exists anyway."""
         _, engine = self._parts
         try:
             return (await engine.undo.diff_turn(turn)).files
@@ -106,7 +110,8 @@ class Subagents:
         turns = await services.store.turns(id)
         if turns:
             return turns[0].id
-        deps = None if engine.driver.hands_out else context.deps  # else it is made where the turn runs
+        # Otherwise the process that runs the turn builds it.
+        deps = None if engine.driver.hands_out else context.deps
         return (await ConversationHandle(id, engine).send(request, deps=deps, by=context.user)).id
 
     async def _open(self, id: str, agent: str, request: str, context: ToolContext) -> None:
@@ -132,8 +137,9 @@ class Subagents:
         )
 
     def _settings(self, parent: Conversation, agent: str, context: ToolContext) -> dict[str, JsonValue]:
-        """What is switched off here is off there, what is private here is private there, and whoever decides
-        about calls and results here decides there too."""
+        """Return the task's settings: tool switches, private texts and reviewers carry over from this
+        conversation.
+        """
         services, engine = self._parts
         live = engine.bus.here(context.turn)
         here_too = parent.settings if live is None else {**live.log.settings, **_said_with(live.log)}
@@ -152,7 +158,10 @@ class Subagents:
 
 
 def _said_with(log: TurnLog) -> dict[str, JsonValue]:
-    """What the message of a turn switched, over its conversation's switches, as settings have it."""
+    """Return this turn's tool switches and dialect in the form of settings.
+
+    They override the conversation's.
+    """
     options, before = log.turn.options, log.settings.get("tools")
     said: dict[str, JsonValue] = {"dialect": options.dialect} if options.dialect is not None else {}
     if options.tools:
@@ -161,7 +170,7 @@ def _said_with(log: TurnLog) -> dict[str, JsonValue]:
 
 
 async def _failure(agent: str, handle: TurnHandle, result: TurnResult) -> str:
-    """Why what came of the turn is no answer; nothing where it is one."""
+    """Return the reason why the turn's result is not an answer. Empty if it is one."""
     if result.state != "completed":
         return f"the task was {result.state} before it had an answer"
     if result.finish in REFUSED | INCOMPLETE | WITHOUT_ANSWER:
@@ -174,14 +183,16 @@ async def _failure(agent: str, handle: TurnHandle, result: TurnResult) -> str:
 
 
 def agents_group(tasks: Subagents) -> Group:
-    """The tool that agents bring. Without agents there is none."""
+    """Return the tool that agents provide. Without agents the group is empty."""
     tools = (task_tool(tasks),) if tasks.agents else ()
     return Group("agents", tools, seen_by=lambda teams: agents_group(tasks.seen_by(teams)))
 
 
 def exchange_agents(group: Group, toolbox: Toolbox, tasks: Subagents, agents: Mapping[str, Agent]) -> Group:
-    """These instead of those that are there. → the tools that they bring, which were `group` until now.
-    ConfigError, and nothing is exchanged, where the toolbox has another group of its name."""
+    """Replace the agents with these and return the group of their tools, which replaces `group`.
+
+    Raise ConfigError without replacing anything if the toolbox has another group of that name.
+    """
     before = {**tasks.agents}
     _refill(tasks.agents, agents)
     brought = agents_group(tasks)
@@ -194,7 +205,7 @@ def exchange_agents(group: Group, toolbox: Toolbox, tasks: Subagents, agents: Ma
 
 
 def _refill(known: dict[str, Agent], agents: Mapping[str, Agent]) -> None:
-    """In place: many hold it."""
+    """Update the dictionary in place: many objects refer to it."""
     known.clear()
     known.update(agents)
 
@@ -208,7 +219,7 @@ def task_tool(tasks: Subagents) -> Tool:
         description="Give a piece of work to another agent, which does it in a conversation of its own and "
         f"answers once. It knows nothing of this one: say all it needs.\n{known}",
         pattern="agent",
-        writes="nothing",  # what its turn writes is recorded there
+        writes="nothing",  # The task's turn records its own file changes.
         replay="safe",
         cancellable=True,
         timeout=A_WEEK,

@@ -1,4 +1,4 @@
-"""What a caller holds of a turn: to watch it, steer it, answer what it asks and wait for its end."""
+"""Provides the handle of a turn: watch it, steer it, answer its approval requests, wait for its end."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from dragoman.turn.steps.finalize import answer_of, finish_of
 from dragoman.turn.steps.request_layers import ContextUse, RequestLayers, context_use, layers_of
 from dragoman.turn.trace import TurnTrace, trace_turn
 
-# What came of a turn.
+# The result of a turn.
 
 
 _log = logging.getLogger("dragoman.turn")
@@ -58,30 +58,35 @@ class TurnResult(Generic[T]):
     text: str
     messages: tuple[Message, ...]
     usage: Usage
-    limit: str = ""  # which one was reached, in words: then the answer was asked for without tools
-    finish: str = ""  # how its last reply ended: stop, length, refusal, … (`messages/endings.py`)
+    # A description of the limit that was reached. The answer was then requested without tools.
+    limit: str = ""
+    finish: str = ""  # The end of its last reply: stop, length, refusal, … (`messages/endings.py`).
     _output: Output[T] | None = field(default=None, repr=False)
 
     @property
     def trail_size(self) -> int:
-        """How long the trail is: the turn's calls and results as one text, which stands before its answer
-        where the policy for earlier tool use is `hint`."""
+        """Return the length of the trail: the turn's calls and results as one text.
+
+        The trail precedes the answer if the policy for earlier tool use is `hint`.
+        """
         return self.answer_slice[0]
 
     @property
     def answer_slice(self) -> tuple[int, int]:
-        """Where the answer begins and ends in the text of trail and answer."""
+        """Return the start and end of the answer within the text of trail and answer."""
         trail, answer = trail_and_answer(self.messages)
         return len(trail), len(trail) + len(answer)
 
     @property
     def output(self) -> T:
-        """The answer as the type that was asked for; where none was, the text. OutputInvalid where a turn
-        that was cancelled, refused or broken off has none."""
+        """Return the answer as the requested type, or as text if none was requested.
+
+        Raise OutputInvalid if a cancelled, refused or interrupted turn has no such answer.
+        """
         if self._output is None:
             return cast("T", self.text)
         for last in takewhile(lambda message: message.role == "user", reversed(self.messages)):
-            if last.author == TYPED_OUTPUT:  # it was told so, and not asked again
+            if last.author == TYPED_OUTPUT:  # The model was sent this correction, and was not asked again.
                 raise OutputInvalid(sentence("output.none", turn=self.id, why=last.text))
         try:
             return self._output.parse(self.text)
@@ -96,17 +101,17 @@ def result_of(id: str, turn: Turn, messages: Sequence[Message], output: Output[T
 
 
 def error_of(failed: TurnFailed) -> ProviderError:
-    """What a turn failed with, as far as it is stored."""
+    """Return the error of a failed turn, as far as it is stored."""
     if failed.kind == OutputInvalid.KIND:
         return OutputInvalid(failed.error)
     return ProviderError(failed.error, kind=failed.kind, retryable=failed.retryable)
 
 
-# Reads the trace of a turn from the store, with the turns of the sub-agents that its calls began.
+# Reads the trace of a turn from the store, with the turns of sub-agents that its calls started.
 
 
 async def load_trace(store: Store, row: TurnRow) -> TurnTrace:
-    """Unreadable where one of its facts is damaged, or of a newer version."""
+    """Return the trace. Raise Unreadable if a fact is damaged or from a newer version."""
     try:
         facts = [FACT.load(body) for body in await store.facts(row.id)]
         trace = trace_turn(row.id, row.conversation, facts, await store.questions_of(row.id))
@@ -115,26 +120,26 @@ async def load_trace(store: Store, row: TurnRow) -> TurnTrace:
     if row.state == "waiting":
         trace.state = row.state
     if not row.live and trace.ended is None:
-        trace.state = row.state  # closed from outside, without a fact
+        trace.state = row.state  # The turn was closed from outside, without a fact.
     calls = {call.id: call for call in trace.calls}
     for inner in await store.within(row.conversation) if calls else ():
         try:
             conversation = await store.conversation(inner)
         except DragomanError:
-            continue  # it is gone, or damaged: the rest is shown all the same
+            continue  # The conversation is gone or damaged. Show the rest anyway.
         call = calls.get(conversation.call or "")
         if call is not None and call.opened is None and (turns := await store.turns(inner)):
-            call.opened = turns[0].id  # the first, where it asked several agents
+            call.opened = turns[0].id  # Name the first turn if the call asked several agents.
     return trace
 
 
-_MANY = 1000  # events at a time
-_GLANCE = 0.1  # seconds between looks at a turn that another process runs
+_MANY = 1000  # Maximum number of events read in one batch.
+_GLANCE = 0.1  # Seconds between checks of a turn that another process runs.
 
 
 @dataclass(slots=True, frozen=True)
 class Engine:
-    """What a handle works with."""
+    """The components that a handle uses."""
 
     services: Services
     store: Store
@@ -145,24 +150,26 @@ class Engine:
 
 
 class TurnHandle(Generic[T]):
-    """A turn, here or in another process, running or over."""
+    """A turn that runs in this process or another, or is over."""
 
     def __init__(self, id: str, engine: Engine, output: Output[T] | None = None) -> None:
         check_ids(turn=id)
         self.id = id
         self._engine = engine
         self._output = output
-        self._answered: set[str] = set()  # questions of which the turn may not have heard yet
+        self._answered: set[str] = set()  # Answered requests that the turn may not have seen yet.
         self._store = engine.store
         self._live: LiveTurn | None = engine.bus.here(id)
 
     # ── watching ──────────────────────────────────────────────────────────────────────────────────
 
     async def events(self, after: int = 0) -> AsyncIterator[e.Event]:
-        """Every event after this number until the turn ends, wherever it runs; of one that has long been
-        over, what it said."""
+        """Yield every event after this number until the turn ends, in whichever process it runs.
+
+        For a turn that ended long ago, yield its messages and its end.
+        """
         if after and (rest := self._engine.bus.rest(self.id, after)) is not None:
-            await self._store.turn(self.id)  # NotFound where another process has deleted it
+            await self._store.turn(self.id)  # Raise NotFound if another process deleted the turn.
             for event in rest:
                 yield event
             return
@@ -178,24 +185,27 @@ class TurnHandle(Generic[T]):
                 for event in batch:
                     yield event
                 after, ended = batch[-1].seq, isinstance(batch[-1], e.TurnEnd)
-            if not ended and not (await self._store.turn(self.id)).live:  # whoever ran it did not tell
+            # The process that ran the turn published no end.
+            if not ended and not (await self._store.turn(self.id)).live:
                 for event in await self._all_said() if after == seen else [await self._end()]:
                     yield event
                 ended = True
             if live is None or not live.given_up:
                 return
-            live = self._here()  # or it goes on elsewhere
+            live = self._here()  # The turn may continue in another process.
 
     async def _can_be_followed(self) -> bool:
-        """Another process runs it, or did so a moment ago and has left its events for who is behind."""
+        """Return whether another process runs the turn, or just did and left events for clients that lag
+        behind.
+        """
         return (await self._store.turn(self.id)).live or bool(await self._store.events({self.id: 0}, 1))
 
     async def _all_said(self) -> list[e.Event]:
-        """For who has seen nothing of it."""
+        """Return all messages and the end, for a caller that has seen none of them."""
         return [*(e.MessageAdded(message) for message in await self._messages()), await self._end()]
 
     async def end(self) -> e.TurnEnd | None:
-        """What its last event tells, from what is stored. None where it is not over."""
+        """Rebuild the last event from the store. None if the turn is not over."""
         return None if (await self._store.turn(self.id)).live else await self._end()
 
     async def _end(self) -> e.TurnEnd:
@@ -205,12 +215,14 @@ class TurnHandle(Generic[T]):
         return e.TurnEnd(turn.state, text, turn.usage, error, turn.limit or None, finish_of(turn))
 
     async def partial_outputs(self) -> AsyncIterator[T]:
-        """The answer while it is written: each time more of it has come that is a value of the type. The
-        last one is whole, and has passed every check; `result` has it, too."""
+        """Yield the answer while it is written, each time its text parses to a new value of the type.
+
+        The last value is complete and has passed every check. `result` has it too.
+        """
         if self._output is None:
             raise BadRequest(sentence("output.untyped"))
         text = ""
-        last: list[T] = []  # the one before, if there was any: None may be a value
+        last: list[T] = []  # The previous value, if any. A list because None can be a value.
         async for event in self.events():
             if isinstance(event, e.StepStart):
                 text = ""
@@ -224,7 +236,10 @@ class TurnHandle(Generic[T]):
             yield whole
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Call it at once with the present snapshot, then on every change. For a turn that runs here."""
+        """Call the listener immediately with the current snapshot, then on every change.
+
+        Raise LookupError if the turn does not run in this process.
+        """
         live = self._here()
         if live is None:
             raise LookupError(f"Turn {self.id} does not run in this process. Read its snapshot instead.")
@@ -238,20 +253,21 @@ class TurnHandle(Generic[T]):
         for queued in await self._store.queued(turn=self.id):
             return Snapshot(self.id, queued.conversation, Turn(), (queued.message,), (), 0)
         row = await self._store.turn(self.id)
-        last = await self._last_told()  # before what it is told of: rather twice than not at all
+        # Read the number before the state, so that an event may arrive twice but is never lost.
+        last = await self._last_told()
         questions = [q for q in await self._store.questions_of(self.id) if q.open]
         messages = tuple(await self._messages())
         return Snapshot(self.id, row.conversation, await self.turn(), messages, tuple(questions), last)
 
     async def _last_told(self) -> int:
-        """The number of the last event that another process has told of it."""
+        """Return the number of the last event that another process published for the turn."""
         last = 0
         while told := await self._store.events({self.id: last}, _MANY):
             last = told[-1].seq
         return last
 
     async def reached(self, state: State | str) -> bool:
-        """Wait until the turn is in this state. False where it ends without getting there."""
+        """Wait until the turn is in this state. Return False if it ends without reaching it."""
         if state not in [*State]:
             raise BadRequest(sentence("turn.no_state", state=state, states=", ".join(State)))
         live = await self._attached()
@@ -261,21 +277,22 @@ class TurnHandle(Generic[T]):
             row = await self._store.turn(self.id)
             if not row.live or row.state == state:
                 return row.state == state
-            await self._engine.bus.until_here(self.id, _GLANCE)  # another process moves it, or it is queued
+            # Another process moves the turn, or it is queued.
+            await self._engine.bus.until_here(self.id, _GLANCE)
             live = self._engine.bus.here(self.id)
 
     async def _reached_here(self, live: LiveTurn, state: State | str) -> bool | None:
-        """None where it goes on elsewhere, or later."""
+        """Return None if the turn continues elsewhere or later."""
         arrived: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
         def look(snapshot: Snapshot) -> None:
             answered = [question.id in self._answered for question in snapshot.questions]
             if snapshot.state is State.WAITING and answered and all(answered):
-                return  # it waits for nobody: it is about to take the answers
+                return  # All its requests are answered, so it is about to take the answers.
             if not arrived.done() and (snapshot.state == state or snapshot.state.ended):
                 arrived.set_result(snapshot.state == state)
 
-        await live.log.stored()  # who is told of a question can answer it
+        await live.log.stored()  # Store requests first, so that a caller who sees one can answer it.
         unsubscribe = live.log.subscribe(look)
         try:
             either: list[asyncio.Future[Any]] = [arrived, live.task]
@@ -283,21 +300,23 @@ class TurnHandle(Generic[T]):
             if arrived.done():
                 return arrived.result()
             error = None if live.given_up or live.task.cancelled() else live.task.exception()
-            if isinstance(error, TurnInterrupted):  # the runtime was closed
+            if isinstance(error, TurnInterrupted):  # The runtime was closed.
                 raise error
             return None
         finally:
             unsubscribe()
 
     async def result(self, *, strict: bool = False) -> TurnResult[T]:
-        """Wait for the end. Raises what the turn failed with; a cancelled turn is a result.
+        """Wait for the end and return the result. Raise the error of a failed turn. A cancelled turn has a
+        result.
 
-        If it waits for a person, a warning says how to answer. With `strict`, Unanswered is raised.
+        If the turn waits for a user, a warning says how to answer. With `strict`, raise Unanswered
+        instead.
         """
         live = self._here() or await self._attached()
         while live is not None or (await self._store.turn(self.id)).live:
             if live is None:
-                await self._engine.bus.until_here(self.id, _GLANCE)  # as in `reached`
+                await self._engine.bus.until_here(self.id, _GLANCE)  # See `reached`.
             else:
                 await self._until_over(live, strict)
                 if not live.given_up:
@@ -310,7 +329,10 @@ class TurnHandle(Generic[T]):
         return result_of(self.id, turn, await self._messages(), self._output)
 
     async def _until_over(self, live: LiveTurn, strict: bool) -> None:
-        """Say once of each question that it waits, unless the turn is a task: its giver's is asked about."""
+        """Wait for the end, and report each waiting request once.
+
+        A task is not watched: the conversation that gave it reports the request.
+        """
         told: set[str] = set()
         waits: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
@@ -336,7 +358,7 @@ class TurnHandle(Generic[T]):
             unsubscribe()
 
     async def facts(self) -> list[Fact]:
-        """None of a turn that is queued. NotFound where there is no such turn."""
+        """Return the facts, none for a queued turn. Raise NotFound if the turn does not exist."""
         bodies = await self._store.facts(self.id)
         if not bodies and not await self._store.is_queued(self.id):
             await self._store.turn(self.id)
@@ -346,16 +368,19 @@ class TurnHandle(Generic[T]):
             raise Unreadable("turn", self.id, error.errors()[0]["msg"]) from error
 
     async def turn(self) -> Turn:
-        """What the machine makes of the stored facts."""
+        """Replay the stored facts into the turn's state."""
         return replay(await self.facts())
 
     async def request(self) -> RequestLayers:
-        """What its requests hold before plugins change them: prompt, options and tools, and who gave each. Of
-        a turn that has begun."""
+        """Return the layers of its requests before plugins change them: prompt, options, tools, each with its
+        source.
+
+        The turn must have started.
+        """
         return await layers_of(await self._services_of_sender(), self.id)
 
     async def context(self) -> ContextUse:
-        """What filled the model's context in its last request, and how much of it."""
+        """Return how much of the model's context the last request used, and for what."""
         return await context_use(await self._services_of_sender(), self.id)
 
     async def _services_of_sender(self) -> Services:
@@ -363,7 +388,7 @@ class TurnHandle(Generic[T]):
         return await self._engine.services.seen_by(sender)
 
     async def trace(self) -> TurnTrace:
-        """What took how long, what waited for whom, what was tried again, and why each call ran."""
+        """Return durations, waits, retries, and the reason why each call ran."""
         return await load_trace(self._store, await self._store.turn(self.id))
 
     def __repr__(self) -> str:
@@ -371,7 +396,10 @@ class TurnHandle(Generic[T]):
 
     @property
     def question(self) -> str:
-        """The first open question of a turn that runs here."""
+        """Return the ID of the first open request of a turn running here.
+
+        Raise LookupError if none is open.
+        """
         if not self.questions:
             raise LookupError(
                 f"Turn {self.id} has no open approval request. Read `(await turn.snapshot()).questions`."
@@ -380,14 +408,16 @@ class TurnHandle(Generic[T]):
 
     @property
     def questions(self) -> tuple[Question, ...]:
-        """Those that are open, in a turn that runs here, and that were not answered by this handle."""
+        """Return the open requests of a turn running here that this handle has not answered."""
         live = self._here()
         found = live.log.snapshot().questions if live is not None else ()
         return tuple(question for question in found if question.id not in self._answered)
 
     async def asked(self) -> AsyncIterator[Question]:
-        """What a person is asked, one question after the other until the turn is over: also by the calls of
-        tasks, which work in conversations of their own."""
+        """Yield the requests to users one after another until the turn is over.
+
+        This includes requests by calls of tasks, which work in separate conversations.
+        """
         async for event in self.events():
             if (id := question_in(event)) is not None and (asked := await self._store.question(id)).open:
                 yield asked
@@ -403,9 +433,11 @@ class TurnHandle(Generic[T]):
     async def arguments_for_hunks(
         self, question: str | Question, hunks: Collection[int] | Mapping[int, str | None]
     ) -> Arguments:
-        """The arguments with which a call does a part of what its question shows as a diff: these hunks,
-        counted from 0, each as it is or with another text in place of its new side. Give them to
-        `allow_once`."""
+        """Return arguments with which a call applies only part of the diff that its approval request shows.
+
+        `hunks` are counted from 0. Each is applied as it is, or with another text as its new side. Pass the
+        arguments to `allow_once`.
+        """
         id = question.id if isinstance(question, Question) else question
         given: object = hunks
         if not isinstance(given, Collection) or not all(type(place) is int for place in given):
@@ -420,29 +452,34 @@ class TurnHandle(Generic[T]):
         return await self._engine.commands.cancel(self.id, reason)
 
     async def resume(self) -> bool:
-        """Go on here with a turn that nobody runs, also in a runtime that adopts none by itself. False where
-        it is over, or runs elsewhere. TurnQuarantined tells what it would need."""
+        """Resume here a turn that no process runs, even if this runtime adopts none by itself.
+
+        Return False if it is over or runs elsewhere. TurnQuarantined names what the turn needs.
+        """
         return await self._engine.driver.adopt(self.id, wanted=True)
 
     async def deliver(self, call: str, result: str | ToolResult, *, failed: bool = False) -> None:
-        """The result of a call that this client ran."""
+        """Deliver the result of a call that this client ran."""
         whole = result if isinstance(result, ToolResult) else ToolResult(result)
         await self._engine.commands.deliver(call, whole, failed=failed)
 
     # ── the workspace ─────────────────────────────────────────────────────────────────────────────
 
     async def diff(self, call: str | None = None) -> WorkspaceDiff:
-        """What its calls did to the files of the workspace, or one of them."""
+        """Return the changes of its calls to workspace files, or those of one call."""
         back = self._engine.undo
         return await (back.diff_turn(self.id) if call is None else back.diff_call(call))
 
     async def revert(
         self, *, files_only: bool = False, paths: Collection[str] = (), force: bool = False
     ) -> Reverted:
-        """Go back to before this turn: undo the file changes of this turn and the turns after it, and move
-        the conversation back. What was said stays on the tree, as a branch. `files_only` leaves the
-        conversation where it is. `paths` undoes only these files, and leaves it, too. Raises RevertConflict
-        and changes nothing if somebody else changed one of the files since, unless you pass `force`."""
+        """Undo the file changes of this turn and the turns after it, and move the conversation back before
+        it.
+
+        The messages stay on the tree, as a branch. `files_only` leaves the conversation where it is.
+        `paths` undoes only these files, and leaves the conversation too. Raises RevertConflict and changes
+        nothing if another process or user changed one of the files since, unless you pass `force`.
+        """
         return await self._engine.undo.revert_turn(self.id, files_only=files_only, paths=paths, force=force)
 
     # ── where it is ───────────────────────────────────────────────────────────────────────────────
@@ -454,7 +491,10 @@ class TurnHandle(Generic[T]):
         return self._live
 
     async def _attached(self) -> LiveTurn | None:
-        """The turn as it runs here, adopted if nobody runs it; None where it is over or elsewhere."""
+        """Return the turn running here, adopted if no process runs it.
+
+        None if it is over or runs elsewhere.
+        """
         while self._here() is None and await self._store.is_queued(self.id):
             await self._engine.bus.until_here(self.id, _GLANCE)
         if self._here() is None:

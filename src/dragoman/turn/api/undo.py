@@ -1,4 +1,4 @@
-"""Shows what turns did to the workspace, and undoes it: files and conversation together, or files alone."""
+"""Shows and undoes changes of turns: files and conversation together, or files alone."""
 
 from __future__ import annotations
 
@@ -36,13 +36,16 @@ from dragoman.workspace.workspaces import OWN, Workspaces, copy_folder, remove_c
 
 _log = logging.getLogger("dragoman.turn")
 _InFolder: TypeAlias = tuple[WorkspaceHistory, list[ChangeRecord]]
-_BLAMED = 5_000_000  # bytes of a file whose lines are told
+_BLAMED = 5_000_000  # Maximum size in bytes of a file whose lines are attributed.
 
 
 @dataclass(slots=True, frozen=True)
 class WorkspaceDiff:
-    """What was done to the files. `notes` say what of it could not be recorded; `undone`, of a turn, at which
-    of them it does not stand any more."""
+    """Changes to files.
+
+    `notes` list what could not be recorded. `undone` lists the files of a turn where none of its changes
+    remain.
+    """
 
     files: list[FileDiff] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -50,7 +53,7 @@ class WorkspaceDiff:
 
     @property
     def text(self) -> str:
-        """As `git diff` would write it."""
+        """Return the diff in the format of `git diff`."""
         return joined(self.files)
 
 
@@ -60,14 +63,14 @@ FIRST_MESSAGE = "it was the first message: the conversation stays where it is"  
 
 @dataclass(slots=True, frozen=True)
 class Reverted:
-    """What a revert did."""
+    """The outcome of a revert."""
 
     conversation: str
-    paths: list[str] = field(default_factory=list)  # that were changed
-    notes: list[str] = field(default_factory=list)  # what was left as it is
-    leaf: str | None = None  # where the conversation stands now
-    moved: bool = False  # whether it stood elsewhere before
-    turn: str | None = None  # the first that it was about; None where no redo is possible
+    paths: list[str] = field(default_factory=list)  # changed paths
+    notes: list[str] = field(default_factory=list)  # what stayed unchanged, and why
+    leaf: str | None = None  # current leaf of the conversation
+    moved: bool = False  # whether the leaf changed
+    turn: str | None = None  # The earliest turn affected. None if a redo is impossible.
 
 
 class Undo:
@@ -79,28 +82,33 @@ class Undo:
     # ── diffs ─────────────────────────────────────────────────────────────────────────────────────
 
     async def diff_turn(self, turn: str) -> WorkspaceDiff:
-        """What its calls changed, all together, and the tasks they gave."""
+        """Return the combined changes of the turn's calls and the tasks they gave."""
         return await self._diff_turn(turn, None)
 
     async def diff_message(self, message: str) -> WorkspaceDiff:
-        """What the calls of a reply changed: one step of its turn. Of a person's message, the whole turn."""
+        """Return the changes of a reply's calls, one step of its turn. For a user message, those of the whole
+        turn.
+        """
         found = await self._store.message(message)
         calls = {call.id for call in found.all_calls} if found.role == "assistant" else None
         try:
             return await self._diff_turn(found.turn or "", calls)
-        except NotFound:  # a fork or an import brought it
+        except NotFound:  # The message comes from a fork or an import.
             return WorkspaceDiff()
 
     async def diff_call(self, call: str) -> WorkspaceDiff:
-        """What one call changed, with those that ran at the same time: nobody can tell them apart."""
+        """Return the changes of one call, together with those of calls that ran at the same time.
+
+        Such calls cannot be told apart.
+        """
         await self._store.call(call)
         try:
             return await self._diff_turn((await self._store.turn_of_call(call)).id, {call})
-        except NotFound:  # a fork or an import brought it
+        except NotFound:  # The call comes from a fork or an import.
             return WorkspaceDiff()
 
     async def _diff_turn(self, turn: str, calls: set[str] | None) -> WorkspaceDiff:
-        """Of these calls, or of all."""
+        """Return the changes of these calls, or of all if None."""
         row = await self._store.turn(turn)
         related = await family_of(self._store, row.conversation)
         if calls is None and len(related) > 1:
@@ -131,7 +139,7 @@ class Undo:
         return await in_thread(read)
 
     async def diff_conversation(self, conversation: str) -> WorkspaceDiff:
-        """What all its turns changed, and the tasks they gave, less what was taken back."""
+        """Return the changes of all its turns and the tasks they gave, without undone ones."""
         histories = await self._of_conversation(conversation)
         related, within = await family_of(self._store, conversation), await self._store.within(conversation)
 
@@ -148,7 +156,7 @@ class Undo:
         return await in_thread(read)
 
     async def blame(self, path: str) -> list[BlamedLine]:
-        """Each line of a file of the workspace, with the record that wrote it."""
+        """Return each line of a workspace file with the record that wrote it."""
         history = self._recorded()
         name = "/".join(steps_of(path))
 
@@ -163,8 +171,10 @@ class Undo:
     async def revert_turn(
         self, turn: str, *, files_only: bool = False, paths: Collection[str] = (), force: bool = False
     ) -> Reverted:
-        """To before the message that it answers, or, where it answers it once more, before its answer. With
-        `paths`, these files alone; the conversation stays where it is."""
+        """Revert to before the message that the turn answers, or before its answer if the turn is a rerun.
+
+        With `paths`, revert only these files. The conversation stays where it is.
+        """
         row = await self._store.turn(turn)
         tree = await self._tree(row.conversation)
         question = tree[row.message]
@@ -178,7 +188,7 @@ class Undo:
     async def revert_message(
         self, message: str, *, files_only: bool = False, paths: Collection[str] = (), force: bool = False
     ) -> Reverted:
-        """To before a message: a person's, or a reply."""
+        """Revert to before a user message or a reply."""
         found = await self._store.message(message)
         tree = await self._tree(found.conversation)
         point = point_in(tree, found.conversation, found.turn or "", [found])
@@ -187,7 +197,7 @@ class Undo:
     async def revert_call(
         self, call: str, *, files_only: bool = False, paths: Collection[str] = (), force: bool = False
     ) -> Reverted:
-        """To before a call; the conversation, to before the reply that holds it."""
+        """Revert the files to before a call, and the conversation to before the reply that holds it."""
         _, conversation, _ = await self._store.call(call)
         tree = await self._tree(conversation)
         for message in tree:
@@ -197,7 +207,10 @@ class Undo:
         raise NotFound("call", call)
 
     async def revert_answers(self, message: str) -> Reverted:
-        """The files alone, to before any answer to a question: that of this answer, or this one."""
+        """Revert only the files, to before any answer to a user message.
+
+        `message` is that message or one of its answers.
+        """
         found = await self._store.message(message)
         tree = await self._tree(found.conversation)
         question = tree.question_of(message)
@@ -207,8 +220,7 @@ class Undo:
 
     @asynccontextmanager
     async def reverted(self, going_back: Awaitable[Reverted] | None) -> AsyncIterator[None]:
-        """For a new version of what was done: it begins with the files as they were before, if that is
-        wanted, and where it does not begin, they are as they were left."""
+        """Revert before a new version starts, if requested, and redo the revert if starting it fails."""
         done = await going_back if going_back is not None else None
         try:
             yield
@@ -218,7 +230,7 @@ class Undo:
             raise
 
     async def redo(self, conversation: str, *, force: bool = False) -> Reverted:
-        """Take the last revert of a conversation back."""
+        """Undo the last revert of a conversation."""
         self._recorded()
         info = await self._store.conversation(conversation)
         histories = await self._of_conversation(conversation)
@@ -232,7 +244,8 @@ class Undo:
                 raise BadRequest(sentence("redo.nothing"))
             latest = max(record.created for _, record in there)
             together = [(one, record) for one, record in there if record.created == latest]
-            together.sort(key=lambda part: part[1].leaf_before is not None)  # last: who moves the leaf
+            # The record that moves the leaf goes last.
+            together.sort(key=lambda part: part[1].leaf_before is not None)
             record = together[-1][1]
             leaf = (info.leaf, record.leaf_before) if record.leaf_before is not None else None
             parts = [(one, [record]) for one, record in together]
@@ -245,8 +258,10 @@ class Undo:
     # ── a folder of its own ───────────────────────────────────────────────────────────────────────
 
     async def copy_for(self, fork: str, conversation: str, message: str, name: str | None) -> str:
-        """Give a fork a copy of the folder that its conversation works in, less what was done after this
-        message. → the name of that workspace, for its settings"""
+        """Give a fork a copy of its conversation's folder, without the changes made after this message.
+
+        Return the name of that workspace for the fork's settings.
+        """
         target = self._workspaces.place_for_copy(fork, name)
         root = await root_of(self._store, await self._store.conversation(conversation))
         workspace = self._workspaces.find(name, root)
@@ -273,8 +288,10 @@ class Undo:
         return f"{(name or '').removesuffix(OWN)}{OWN}"
 
     async def open(self) -> None:
-        """Finish what another program did not live to do, and drop what is too old. What is wrong with the
-        records keeps nobody from talking."""
+        """Finish reverts that another process left incomplete, and drop records that are too old.
+
+        Damaged records must not keep users from sending, so failures are only logged.
+        """
         try:
             await in_thread(partial(finish_reverts, self._histories))
         except (OSError, ValueError, sqlite3.Error, BadRequest, StoreUnavailable) as error:
@@ -286,15 +303,16 @@ class Undo:
                 for record in await in_thread(history.waiting_leaves):
                     try:
                         await self._move(history, record)
-                    except NotFound:  # deleted meanwhile
+                    except NotFound:  # The conversation was deleted meanwhile.
                         await in_thread(partial(history.settle_leaf, record.id, moved=False))
                 await in_thread(history.forget)
-                await in_thread(history.close)  # there may be one for every fork; it opens again
+                # There may be one history for every fork. Each reopens on use.
+                await in_thread(history.close)
             except (OSError, sqlite3.Error, StoreUnavailable) as error:
                 _log.warning("cannot read the file records of the workspace: %s", error)
 
     async def forget(self, conversations: Sequence[str]) -> None:
-        """They were deleted, and so is what is recorded of them, and the folders they had for themselves."""
+        """Delete the records and separate folders of deleted conversations."""
 
         def forget() -> None:
             self._histories.forget(conversations)
@@ -309,19 +327,22 @@ class Undo:
             _log.warning("cannot delete the file records of deleted conversations: %s", error)
 
     def _recorded(self) -> WorkspaceHistory:
-        """Of the runtime's own folder, or, where it has none, of the first that has a name."""
+        """Return the history of the runtime's main folder, or of the first named one.
+
+        Raise BadRequest if no folder has a history.
+        """
         for history in self._opened():
             return history
         raise BadRequest(sentence("undo.off"))
 
     def _opened(self, *more: Path) -> list[WorkspaceHistory]:
-        """Of the folders that are worked in here, and of these."""
+        """Return the histories of the runtime's folders, and of these."""
         folders = [*(workspace.folder for workspace in self._workspaces), *more]
         found = [self._histories.at(folder) for folder in folders]
         return [history for history in dict.fromkeys(found) if history is not None]
 
     async def _of_conversation(self, conversation: str) -> list[WorkspaceHistory]:
-        """Of every folder that its turns may have worked in: of its own first, if it has one."""
+        """Return the histories of every folder its turns may have worked in, a separate folder first."""
         root = await root_of(self._store, await self._store.conversation(conversation))
         own = self._workspaces.copy_of(root)
         first = self._histories.at(own) if own is not None else None
@@ -340,7 +361,7 @@ class Undo:
         point = replace(point, tasks=tasks, turns=point.turns.union(row.id for row in given))
         related = await family_of(self._store, point.conversation)
         info = await self._store.conversation(point.conversation)
-        if not point.after:  # it ended before it did anything
+        if not point.after:  # The turn ended before it did anything.
             return Reverted(point.conversation, leaf=info.leaf)
         moves = not files_only and info.leaf in point.after and point.leaf is not None
         histories = await self._of_conversation(point.conversation)
@@ -376,8 +397,10 @@ class Undo:
     def _with_records(
         self, histories: Sequence[WorkspaceHistory], point: Point
     ) -> Sequence[WorkspaceHistory]:
-        """Those that tell of these turns; the first, where none does. What is recorded in another folder is
-        not ours to change."""
+        """Return the histories that have records of these turns, or the first one if none has.
+
+        Raise BadRequest if the records belong to another folder, which this runtime must not change.
+        """
         for history in histories:
             for turn in point.turns if history.is_there else ():
                 history.settle(turn)
@@ -389,7 +412,7 @@ class Undo:
         return found or histories[:1]
 
     async def _moved(self, made: Sequence[InFolder], leaf: str | None) -> Reverted:
-        """The last of them says where the conversation goes."""
+        """Move the conversation as the last record specifies, and return the outcome."""
         history, last = made[-1]
         moved = last.leaf_after is not None and await self._move(history, last)
         notes = [] if moved or last.leaf_after is None else [WENT_ON]
@@ -404,11 +427,14 @@ class Undo:
         )
 
     async def _move(self, history: WorkspaceHistory, record: ChangeRecord) -> bool:
-        """False where something was said meanwhile, or another branch looked at: that stays in sight."""
+        """Move the leaf. Return False if a message was sent meanwhile or another branch selected. That stays
+        visible.
+        """
         id, to = record.conversation, record.leaf_after
         moved = to is not None and (
             await self._store.set_leaf(id, to, 0.0, before=record.leaf_before)
-            or (await self._store.conversation(id)).leaf == to  # who did this before did not live to note it
+            # An earlier process moved the leaf but crashed before recording it.
+            or (await self._store.conversation(id)).leaf == to
         )
         await in_thread(partial(history.settle_leaf, record.id, moved=moved))
         return moved
@@ -419,7 +445,7 @@ class Undo:
 
 
 def _about(paths: Collection[str], parts: Sequence[_InFolder]) -> list[_InFolder]:
-    """What was done to these files alone. BadRequest where nothing was done to one of them."""
+    """Return only the changes to these files. Raise BadRequest if one of them was not changed."""
     known = {change.path for _, records in parts for record in records for change in record.changes}
     if missing := sorted({*paths} - known):
         raise BadRequest(sentence("undo.unknown_path", path=missing[0]))

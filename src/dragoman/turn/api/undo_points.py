@@ -1,4 +1,4 @@
-"""Places in a conversation that one can go back to, and what was done after them."""
+"""Finds points in a conversation to revert to, and the changes made after them."""
 
 from __future__ import annotations
 
@@ -9,28 +9,32 @@ from dragoman.conversation.tree import Tree
 from dragoman.messages.message import Message
 from dragoman.workspace.states import ChangeRecord
 
-_NOWHERE = ""  # the path of what changed no file
+_NOWHERE = ""  # The path used for records that changed no file.
 
 
 @dataclass(slots=True, frozen=True)
 class Point:
-    """What comes after it, and the message before it."""
+    """A point in a conversation: the message before it and everything after it."""
 
     conversation: str
     turn: str
-    turns: frozenset[str]  # that began after it, or go through it
+    turns: frozenset[str]  # turns that started after it or span it
     calls: frozenset[str]
-    after: frozenset[str]  # messages
+    after: frozenset[str]  # messages after it
     leaf: str | None
-    first_call: str | None = None  # where it lies within a reply: before this call
-    reply_calls: frozenset[str] = frozenset()  # of that reply
-    tasks: Mapping[str, str] = field(default_factory=dict)  # conversations that calls opened, with which
+    first_call: str | None = None  # The first call after the point, if the point is within a reply.
+    reply_calls: frozenset[str] = frozenset()  # calls of that reply
+    # conversations that calls opened, each with its call
+    tasks: Mapping[str, str] = field(default_factory=dict)
 
 
 def point_in(
     tree: Tree, conversation: str, turn: str, first: Sequence[Message], first_call: str | None = None
 ) -> Point:
-    """Before these messages; with a call, before that call of the first. Without any, after everything."""
+    """Return the point before these messages or, with a call, before that call of the first message.
+
+    Without messages, it is the point after everything.
+    """
     after = _below(tree, [message.id for message in first])
     messages = [tree[id] for id in after]
     return Point(
@@ -46,7 +50,7 @@ def point_in(
 
 
 def _below(tree: Tree, tops: Iterable[str]) -> list[str]:
-    """These messages and all that follow them, on every branch."""
+    """Return these messages and all messages below them, on every branch."""
     found = list(tops)
     for id in found:
         found += tree.children(id)
@@ -54,8 +58,10 @@ def _below(tree: Tree, tops: Iterable[str]) -> list[str]:
 
 
 def records_after(point: Point, records: Sequence[ChangeRecord]) -> list[ChangeRecord]:
-    """What was done after a point, also by tasks, and what was taken back of that: of the records of its
-    conversation, and of those that it shares tasks with."""
+    """Return the changes made after a point, also by tasks, and the reverts of those changes.
+
+    `records` are those of its conversation and of the conversations that share tasks with it.
+    """
 
     def calls_of(record: ChangeRecord) -> set[str]:
         task = point.tasks.get(record.conversation)
@@ -64,7 +70,7 @@ def records_after(point: Point, records: Sequence[ChangeRecord]) -> list[ChangeR
     wanted = [one for one in records if one.kind == "calls" and point.calls & calls_of(one)]
     if point.first_call is not None:
         start = min((one.id for one in wanted if point.first_call in calls_of(one)), default=None)
-        if start is None:  # a call that changed nothing has no record: what came after its reply counts
+        if start is None:  # A call that changed nothing has no record, so only changes after its reply count.
             wanted = [one for one in wanted if not point.reply_calls & calls_of(one)]
         wanted = [one for one in wanted if start is None or one.id >= start]
     ids = {one.id for one in wanted}
@@ -76,7 +82,7 @@ def records_after(point: Point, records: Sequence[ChangeRecord]) -> list[ChangeR
 
 
 def last_to_redo(conversation: str, records: Sequence[ChangeRecord]) -> ChangeRecord | None:
-    """The last revert of a conversation that can be taken back; not one that took back another."""
+    """Return the last revert of a conversation that can be undone, skipping undos of other reverts."""
     reverts = {one.id for one in records if one.kind == "revert"}
     for record, _ in _reverts_in_effect(records):
         took_back_another = len(record.reverts) == 1 and record.reverts[0] in reverts
@@ -86,15 +92,19 @@ def last_to_redo(conversation: str, records: Sequence[ChangeRecord]) -> ChangeRe
 
 
 def undone_in(done: Sequence[ChangeRecord], records: Sequence[ChangeRecord]) -> set[str]:
-    """The paths at which nothing of what calls did stands, by all records of their conversation and its
-    tasks."""
+    """Return the paths where none of the calls' changes remain.
+
+    `records` are all records of their conversation and its tasks.
+    """
     changes = {(one.id, change.path) for one in done for change in one.changes}
     standing = changes - _taken(_reverts_in_effect(records))
     return {path for _, path in changes} - {path for _, path in standing}
 
 
 def done_in(conversations: Collection[str], records: Sequence[ChangeRecord]) -> list[ChangeRecord]:
-    """What was done in these and taken back there, less what was taken back in others."""
+    """Return the changes and reverts made in these conversations, without what other conversations
+    reverted.
+    """
     others = [one for one in _reverts_in_effect(records) if one[0].conversation not in conversations]
     gone = _taken(others)
     found = []
@@ -107,10 +117,13 @@ def done_in(conversations: Collection[str], records: Sequence[ChangeRecord]) -> 
 
 
 def _reverts_in_effect(records: Sequence[ChangeRecord]) -> Iterator[tuple[ChangeRecord, set[str]]]:
-    """Those that did something, and were not taken back themselves, with the paths for which that holds: the
-    last one first. One that finds everything taken back already does nothing, and hides none before it."""
+    """Yield the reverts that had an effect and were not undone themselves, with the paths still affected.
+
+    The last revert comes first. A revert that found everything already undone has no effect and hides none
+    before it.
+    """
     about: dict[int, set[str]] = {}
-    for one in records:  # a revert comes behind what it takes back
+    for one in records:  # A revert always follows the records it undoes.
         about[one.id] = {*_paths_of(one)}.union(*(about.get(id, ()) for id in one.reverts))
         if one.only:
             about[one.id] &= {*one.only}
@@ -124,7 +137,7 @@ def _reverts_in_effect(records: Sequence[ChangeRecord]) -> Iterator[tuple[Change
 
 
 def _taken(reverts: Iterable[tuple[ChangeRecord, set[str]]]) -> set[tuple[int, str]]:
-    """Of which records they take back what was done to which path."""
+    """Return which paths of which records these reverts undo."""
     return {(id, path) for one, paths in reverts for id in one.reverts for path in paths}
 
 

@@ -1,1 +1,1 @@
-"""Who runs turns, and where."""
+"""Runs turns, in one process or across several."""

@@ -1,7 +1,8 @@
-"""Runs turns that a queue of jobs hands out: on one machine within limits, on many in roles.
+"""Runs turns that a job queue hands out: on one machine within limits, on several machines in roles.
 
-A web node stores what comes in and hands it over. A worker claims what the queue gives it and runs it until
-it ends, or waits for a person: then it is given up, and whoever is there when the answer comes goes on.
+A web process stores incoming requests and hands turns over. A worker claims turns from the queue and runs
+each until it ends or waits for a user. The worker then gives a waiting turn up, and any available process
+resumes it when the answer arrives.
 """
 
 from __future__ import annotations
@@ -32,20 +33,22 @@ from dragoman.turn.steps.family import sender_of
 Role: TypeAlias = Literal["web", "worker", "both"]
 ROLES: tuple[Role, ...] = ("web", "worker", "both")
 
-_LOOKS = 4  # for turns that wait, in the time after which they are given up
-_PARTING = 20.0  # seconds for the queue to let us go
-_CROWDED = 1.0  # seconds before a turn is tried again that met a limit
+_LOOKS = 4  # Number of checks for waiting turns within the time after which they are given up.
+_PARTING = 20.0  # Maximum seconds to wait for the queue to release this process.
+_CROWDED = 1.0  # Seconds before retrying a turn that met a limit.
 _log = logging.getLogger("dragoman.turn")
 
 
 @dataclass(slots=True, frozen=True)
 class TurnLimits:
-    """How many turns may run at once; None means any number. Those that wait for a person do not count."""
+    """The maximum number of turns running at the same time. None means no limit. Turns waiting for a user do
+    not count.
+    """
 
     per_node: int = 32
     per_person: int | None = None
     per_provider: int | None = None
-    give_up_after: float = 2.0  # seconds of waiting for a person
+    give_up_after: float = 2.0  # seconds of waiting for a user
 
 
 class JobDriver(TaskDriver):
@@ -64,15 +67,15 @@ class JobDriver(TaskDriver):
         limits: TurnLimits | None = None,
     ) -> None:
         super().__init__(services, bus, background)
-        self._leaves_to_workers = False  # it is one of them, or hands out
+        self._leaves_to_workers = False  # This process is a worker itself, or hands turns out.
         self._jobs = jobs
         self._works = role != "web"
         self._limits = limits or TurnLimits()
         self._places: dict[str, asyncio.Event] = {}  # turns that count here, until they end or wait
         self._waiting_since: dict[str, float] = {}
-        self._known: dict[str, tuple[str, str]] = {}  # person and provider of turns that run somewhere
-        self._admitted: dict[str, tuple[str, str]] = {}  # of those that count here
-        self._put_off: dict[str, tuple[str, str]] = {}  # and of those that met a limit here
+        self._known: dict[str, tuple[str, str]] = {}  # user and provider of turns running in any process
+        self._admitted: dict[str, tuple[str, str]] = {}  # user and provider of turns that count here
+        self._put_off: dict[str, tuple[str, str]] = {}  # user and provider of turns that met a limit here
         self._admitting = asyncio.Lock()
         self._freed = asyncio.Event()
         self._working: asyncio.Task[None] | None = None
@@ -90,11 +93,12 @@ class JobDriver(TaskDriver):
             )
 
     async def close(self) -> None:
-        """No new turns; what runs is handed over."""
+        """Accept no new turns and hand running ones over."""
         if self._working is not None:
             self._working.cancel()
             await asyncio.wait([self._working], timeout=_PARTING)
-            self._working = None  # it may be opened again, in another event loop, and not to the end
+            # The runtime may reopen in another event loop, or may not have closed completely.
+            self._working = None
         self._freed.set()
         running = [live.log for live in self._bus.turns()]
         await super().close()
@@ -102,14 +106,16 @@ class JobDriver(TaskDriver):
         open = {id for log in left for id, call in log.turn.calls.items() if not call.state.settled}
         for log in sorted(left, key=lambda log: log.conversation.call not in open):
             with suppress(DragomanError):
-                if log.conversation.call in open:  # who takes the turn that gave this task takes it, too
+                # The process that resumes the parent turn resumes this task too.
+                if log.conversation.call in open:
                     await self._store.release(log.id, log.epoch)
                 else:
                     await self._hand_over(log.id, log.epoch)
         await self._jobs.close()
 
     async def start(self, started: Started, fact: Fact) -> None:
-        inner = started.conversation.parent is not None  # the turn it works for runs here, and counts
+        # The parent turn of a task runs here and already counts.
+        inner = started.conversation.parent is not None
         free = len(self._places) < self._limits.per_node and not self._limited
         if self._works and (inner or free) and not self._closing:
             if not inner:
@@ -124,11 +130,14 @@ class JobDriver(TaskDriver):
         try:
             with self._given_up_on_error(started):
                 await self._hand_over(started.turn.id, started.turn.epoch)
-        except StoreUnavailable as error:  # it is stored: whoever looks for such turns finds it
-            _log.warning("will hand over turn %s later: %s", started.turn.id, error)
+        except StoreUnavailable as error:  # The turn is stored. The check for abandoned turns finds it.
+            _log.warning("turn %s is handed over later: %s", started.turn.id, error)
 
     async def adopt(self, turn: str, *, wanted: bool = False) -> bool:
-        """Here only where a turn of this process works with it; else by whoever is next in the queue."""
+        """Run the turn here only if a turn of this process waits for it.
+
+        Otherwise, queue it for any worker.
+        """
         if await self._runs_here(turn):
             return True
         row = await self._store.turn(turn)
@@ -144,7 +153,7 @@ class JobDriver(TaskDriver):
             await live.signals.collect()
         elif await self._store.is_abandoned(turn):
             if self._works and await self._is_cancelled(turn):
-                await super().adopt(turn)  # places may be taken for long, and it needs none
+                await super().adopt(turn)  # Slots may stay occupied for long, and ending a turn needs none.
             elif await self._may_go_on(turn):
                 await self._jobs.put(turn, urgent=True)
 
@@ -162,18 +171,19 @@ class JobDriver(TaskDriver):
         await self._start_queued()
 
     async def _may_go_on(self, turn: str) -> bool:
-        """Whether there is something to do for it."""
+        """Return whether the turn has work to do."""
         if (await self._store.turn(turn)).state != State.WAITING:
             return True
         return any(moves_waiting(signal) for signal in await self._store.signals(turn))
 
     async def _is_inner(self, conversation: str) -> bool:
-        """Whether a call opened it: the turn that gave the task counts for both."""
+        """Return whether a call opened the conversation. The turn that gave the task counts for both."""
         return (await self._store.conversation(conversation)).parent is not None
 
     async def _hand_over(self, turn: str, epoch: int) -> None:
         if not self._works:
-            await self._store.post(turn, "follow", {})  # from its first event on: it was asked for here
+            # Mirror its events from the first on, since the request came to this process.
+            await self._store.post(turn, "follow", {})
         await self._store.release(turn, epoch)
         if await self._may_go_on(turn):
             await self._jobs.put(turn, urgent=True)
@@ -181,16 +191,16 @@ class JobDriver(TaskDriver):
     # ── what the queue hands out ──────────────────────────────────────────────────────────────────
 
     async def _advance(self, turn: str) -> None:
-        """One job: as long as the turn counts."""
+        """Run one job, for as long as the turn occupies a slot."""
         self._put_off.pop(turn, None)
         if turn in self._places or self._bus.here(turn) is not None:
-            return  # it runs here, or is about to
+            return  # The turn runs here, or is about to.
         try:
             async with self._ended_if_cancelled(turn):
                 if await self._take(turn) and (left := self._places.get(turn)) is not None:
                     await left.wait()
         except NotFound:
-            pass  # it was deleted
+            pass  # The turn was deleted.
         except StoreUnavailable as error:
             _log.warning("will resume turn %s later: %s", turn, error)
         except Exception:
@@ -199,16 +209,16 @@ class JobDriver(TaskDriver):
             self._leave(turn)
 
     async def _take(self, turn: str) -> bool:
-        """Claim it and run it here. False where it is over, runs elsewhere, or would be one too many."""
+        """Claim the turn and run it here. Return False if it is over, runs elsewhere, or exceeds a limit."""
         if await self._needs_no_place(turn):
             return await super().adopt(turn)
-        if len(self._places) >= self._limits.per_node:  # some began here, without the queue
+        if len(self._places) >= self._limits.per_node:  # Some turns started here without the queue.
             self._freed.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(_CROWDED):
                     await self._freed.wait()
         if len(self._places) >= self._limits.per_node or self._closing:
-            await self._jobs.put(turn)  # somebody else may have room
+            await self._jobs.put(turn)  # Another process may have a free slot.
             return False
         self._places[turn] = asyncio.Event()
         if not self._limited:
@@ -220,7 +230,9 @@ class JobDriver(TaskDriver):
         return False
 
     async def _needs_no_place(self, turn: str) -> bool:
-        """It belongs to another turn, which would wait for it; or it is only to be cancelled."""
+        """Return whether it belongs to another turn, which would wait for it, or only needs to be
+        cancelled.
+        """
         inner = await self._is_inner((await self._store.turn(turn)).conversation)
         return inner or await self._is_cancelled(turn)
 
@@ -232,7 +244,7 @@ class JobDriver(TaskDriver):
         return self._limits.per_person is not None or self._limits.per_provider is not None
 
     async def _is_admitted(self, turn: str) -> bool:
-        """N5: one more than run everywhere of this person, and of this provider."""
+        """N5: return whether this user and this provider may run one more turn across all processes."""
         row = await self._store.turn(turn)
         person, provider = await self._person_and_provider(row.id, row.conversation)
         people, providers = Counter[str](), Counter[str]()
@@ -251,7 +263,7 @@ class JobDriver(TaskDriver):
 
     async def _person_and_provider(self, turn: str, conversation: str) -> tuple[str, str]:
         if turn not in self._known:
-            self._known[turn] = "", ""  # if it cannot be read, it counts for nobody
+            self._known[turn] = "", ""  # An unreadable turn counts for no user.
             with suppress(DragomanError, ValueError):
                 first = FACT.load((await self._store.facts(turn))[0])
                 model = (first.options.started_with or "") if isinstance(first, TurnStarted) else ""
@@ -270,7 +282,9 @@ class JobDriver(TaskDriver):
             self._freed.set()
 
     def _try_next(self, whose: tuple[str, str]) -> None:
-        """The first that met a limit here of this person, and of this provider: there may be a place now."""
+        """Retry the first turns that met a limit for this user and for this provider: a slot may
+        be free now.
+        """
         for mine, left in enumerate(whose):
             turn = next((turn for turn, other in self._put_off.items() if other[mine] == left), None)
             if turn is not None:
@@ -282,38 +296,41 @@ class JobDriver(TaskDriver):
         self._leave(log.id)
 
     async def _give_up_waiting(self) -> None:
-        """Turns that have waited for a while count no more. Where nothing of them is only in memory they are
-        anybody's; else they stay, since a tool of theirs runs here."""
+        """Free the slots of turns that have waited for a while.
+
+        A turn with all its state stored is released to any process. Otherwise it stays, since one of its
+        tools runs here.
+        """
         now, patience = asyncio.get_running_loop().time(), self._limits.give_up_after
         for live in self._bus.turns():
             turn = live.log.id
             if self._bus.here(turn) is not live:
-                continue  # it ended while another was looked at
+                continue  # It ended while another turn was checked.
             if not self._idle(live.log):
                 self._waiting_since.pop(turn, None)
                 if live.log.conversation.parent is None:
-                    self._places.setdefault(turn, asyncio.Event())  # it goes on, and counts again
+                    self._places.setdefault(turn, asyncio.Event())  # It continues, and counts again.
             elif now - self._waiting_since.setdefault(turn, now) < patience or live.given_up:
                 continue
             elif not _is_all_stored(live.log):
                 self._leave(turn)
             elif await live.signals.all_recorded():
                 if not self._idle(live.log) or not _is_all_stored(live.log) or turn not in self._runners:
-                    live.signals.reopen()  # an answer was recorded meanwhile
+                    live.signals.reopen()  # An answer was recorded meanwhile.
                     continue
                 live.given_up = True
                 self._runners[turn].stop()
                 self._background.run(f"giving up turn {turn}", partial(self._pass_on, turn, live.task))
 
     async def _pass_on(self, turn: str, task: asyncio.Task[None]) -> None:
-        """It is anybody's from here on: also what came in for it meanwhile."""
+        """Make the turn available to any process, with the signals that arrived meanwhile."""
         await asyncio.wait([task])
         await self._release_all()
         if await self._store.is_abandoned(turn) and await self._may_go_on(turn):
             await self._jobs.put(turn, urgent=True)
 
     def _idle(self, log: TurnLog) -> bool:
-        """Nothing moves it but a person, or a client; nor the tasks it gave."""
+        """Return whether only a user or a client can move the turn and the tasks it gave."""
         if log.turn.state is State.WAITING:
             return True
         open = {id: call for id, call in log.turn.calls.items() if not call.state.settled}
@@ -328,7 +345,7 @@ class JobDriver(TaskDriver):
 
 
 def _is_all_stored(log: TurnLog) -> bool:
-    """Whether nothing of a turn that waits would be lost with this process: no tool runs in it."""
+    """Return whether a waiting turn would lose nothing with this process: none of its tools runs here."""
     open = [call for call in log.turn.calls.values() if not call.state.settled]
     return log.conversation.parent is None and all(
         call.client or call.state in (CallState.ASKED, CallState.REVIEWING) for call in open
@@ -344,7 +361,7 @@ def make_driver(
     role: Role | None,
     limits: TurnLimits | None,
 ) -> Driver:
-    """One that runs turns as they come, unless this process has a role among others, or there are limits."""
+    """Return a driver that runs turns as they arrive, or one with a job queue if a role or limits are set."""
     if role not in (*ROLES, None):
         raise ConfigError(f"Unknown role {role!r}. Choose one of {', '.join(ROLES)}.")
     shared = job_queue_of(services.store)

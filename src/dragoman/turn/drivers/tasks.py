@@ -1,4 +1,4 @@
-"""Runs turns as tasks of this process, adopts those whose process died, and starts queued ones in order."""
+"""Runs turns as tasks of this process, adopts those whose process died, and starts queued turns in order."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from dragoman.turn.steps.cancel import end_quarantined
 from dragoman.turn.steps.runner import Runner
 
 _log = logging.getLogger("dragoman.turn")
-_ORPHANS = 5.0  # seconds between looks for turns whose process died
-_GLANCE = 0.25  # seconds between looks for signals of other processes in a store that cannot notify
-_PAUSE = 0.01  # seconds between two looks, whatever is written
-_OTHERS_FIRST = 1.0  # seconds in which whoever was there when a turn was queued may begin it
-_GRACE = 10.0  # seconds in which a turn that is ending may end when the program stops
+_ORPHANS = 5.0  # Seconds between checks for turns whose process died.
+_GLANCE = 0.25  # Seconds between checks for other processes' signals in a store that cannot notify.
+_PAUSE = 0.01  # Minimum seconds between two checks, however often the store is written.
+_OTHERS_FIRST = 1.0  # Seconds reserved for the process that was present when the turn was queued.
+_GRACE = 10.0  # Seconds for turns to finish when the process stops.
 
 
 class TaskDriver:
-    """Implements `Driver`. `adopts` is False for programs that only look, answer and leave."""
+    """Implements `Driver`. `adopts` is False for processes that only inspect turns, answer and exit."""
 
     hands_out = False
 
@@ -47,20 +47,22 @@ class TaskDriver:
         self._paths = Paths()
         self._runners: dict[str, Runner] = {}
         self._adopting: dict[str, asyncio.Task[bool]] = {}
-        self._quarantined: dict[str, str] = {}  # turns that cannot go on here, and why
-        self._broken_off: dict[str, int] = {}  # turns to be given up when the store can be reached
+        self._quarantined: dict[str, str] = {}  # turns that cannot continue here, with the reason
+        self._broken_off: dict[str, int] = {}  # turns to release when the store is reachable
         self._leaves_to_workers = job_queue_of(services.store) is not None
-        self._given_up: set[str] = set()  # turns, at the last look
-        self._begins = 0  # turns that are being stored and begun
-        self._may_begin: dict[str, float] = {}  # queued turns, at the last look, and since when
-        self._beginning: dict[str, asyncio.Event] = {}  # queued turns among them, until they run here or not
-        self._lacking: dict[str, str] = {}  # queued turns that need something else than is here, and what
-        self._unheard = False  # signals may have come in that nobody has read
-        self._lost: set[str] = set()  # turns of ours that do not run here, at the last look
+        self._given_up: set[str] = set()  # turns given up at the last check
+        self._begins = 0  # number of turns being stored and started
+        # queued turns at the last check, with the time they were first seen
+        self._may_begin: dict[str, float] = {}
+        # queued turns being started, until that succeeds or fails
+        self._beginning: dict[str, asyncio.Event] = {}
+        self._lacking: dict[str, str] = {}  # queued turns that need something missing here, and what it is
+        self._unheard = False  # Signals may be unread.
+        self._lost: set[str] = set()  # owned turns not running here at the last check
         self._closing = False
 
     async def open(self) -> None:
-        self._closing = False  # it may have been open before
+        self._closing = False  # The runtime may have been open before.
         self._quarantined.clear()
         self._bus.open()
         if self._adopts:
@@ -84,7 +86,7 @@ class TaskDriver:
             if left:
                 await asyncio.wait(left)
         await self._bus.close()
-        await self._background.close()  # what the last turns and events began
+        await self._background.close()  # Wait for background work that the last turns and events started.
 
     @contextmanager
     def starting(self) -> Iterator[None]:
@@ -96,7 +98,9 @@ class TaskDriver:
 
     @contextmanager
     def _given_up_on_error(self, started: Started) -> Iterator[None]:
-        """It is stored as ours: if it cannot be begun, somebody else may, as soon as the store takes that."""
+        """Release a turn stored as owned by this process if it cannot start here, once the store
+        allows it.
+        """
         try:
             yield
         except BaseException:
@@ -109,7 +113,7 @@ class TaskDriver:
             with self._given_up_on_error(started):
                 path = await load_path(self._store, started.conversation.id, started.turn.message)
             if self._closing:
-                return  # it goes on at the next start
+                return  # The turn continues at the next start.
         self._start_runner(
             TurnLog(
                 started.turn,
@@ -125,7 +129,7 @@ class TaskDriver:
     async def start_queued(self, turn: str) -> None:
         if not self._closing:
             beginning = self._background.run("beginning a queued turn", lambda: self._begin_next(turn))
-            await asyncio.wait([beginning])  # if it fails it is queued all the same
+            await asyncio.wait([beginning])  # If starting fails, the turn stays queued.
 
     async def adopt(self, turn: str, *, wanted: bool = False) -> bool:
         if await self._runs_here(turn):
@@ -133,11 +137,11 @@ class TaskDriver:
         if not self._adopts and not wanted:
             return False
         if wanted:
-            self._quarantined.pop(turn, None)  # what it lacked may be there now
+            self._quarantined.pop(turn, None)  # The missing requirement may be available now.
         if (why := self._quarantined.get(turn)) is not None:
             if (await self._store.turn(turn)).live:
                 raise TurnQuarantined(turn, why)
-            self._quarantined.pop(turn, None)  # somebody has ended it
+            self._quarantined.pop(turn, None)  # The turn was ended elsewhere.
         if self._closing:
             return False
         if turn not in self._adopting:
@@ -155,7 +159,7 @@ class TaskDriver:
                 await live.signals.collect()
 
     async def will_run(self, turn: TurnRow) -> bool:
-        return False  # whatever can go on here was begun or adopted
+        return False  # Every turn that can continue here was started or adopted.
 
     def forget(self, conversation: str) -> None:
         self._paths.forget(conversation)
@@ -165,35 +169,36 @@ class TaskDriver:
     async def _adopt(self, turn: str) -> bool:
         epoch = await self._store.claim(turn)
         if epoch is None:
-            return False  # it is over, or its owner is alive
+            return False  # The turn is over, or its owner is alive.
         try:
             log = await load_turn(self._services, turn)
         except BaseException as error:
-            self._broken_off[turn] = epoch  # if that cannot be stored now, it is when the store is back
+            # If the release cannot be stored now, it is repeated when the store is back.
+            self._broken_off[turn] = epoch
             with suppress(StoreUnavailable):
                 await self._release_all()
             if isinstance(error, TurnQuarantined):
                 self._quarantined[turn] = error.why
-                _log.warning("%s; it stays as it is, and you can cancel or delete it", error)
-                with suppress(StoreUnavailable):  # who is told finds that nobody runs it
+                _log.warning("%s; it is left as it is, and can be cancelled or deleted", error)
+                with suppress(StoreUnavailable):  # A client that sees the notice must find the turn released.
                     await tell_quarantined(self._store, turn, epoch, error.why)
             raise
         self._start_runner(log)
         return True
 
     async def _adopt_all(self) -> None:
-        """Every turn that nobody runs, but for those that only wait: a signal wakes them."""
+        """Adopt every turn that no process runs, except waiting ones, which a signal wakes."""
         await self._find_lost()
         await self._release_all()
         for row in await self._unclaimed():
-            with suppress(NotFound, Fenced):  # deleted, or somebody else's
+            with suppress(NotFound, Fenced):  # The turn was deleted, or another process owns it.
                 async with self._ended_if_cancelled(row.id):
                     await self.adopt(row.id)
         await self._start_queued()
 
     @asynccontextmanager
     async def _ended_if_cancelled(self, turn: str) -> AsyncIterator[None]:
-        """What cannot go on here stays as it is, unless somebody wants it to end."""
+        """Leave a turn that cannot continue here unchanged, unless a cancel was requested."""
         try:
             yield
         except TurnQuarantined:
@@ -204,13 +209,16 @@ class TaskDriver:
                     break
         except (StoreUnavailable, NotFound, Fenced):
             raise
-        except Exception as error:  # damage that nobody thought of: the others go on
+        except Exception as error:  # Unforeseen damage to one turn must not stop the others.
             self._quarantined[turn] = f"{type(error).__name__}: {error}"
             _log.error("cannot resume turn %s; it stays as it is", turn, exc_info=error)
 
     async def _find_lost(self) -> None:
-        """Turns that are ours by the store, and do not run here: what made them so was written, and we were
-        told that it failed. Nobody else may take them as long as we live."""
+        """Find turns that this process owns in the store but does not run.
+
+        Their claim was written although the store reported a failure. While this process lives, no other can
+        claim them.
+        """
         if self._begins:
             return
         found = {row.id: row.epoch for row in await self._store.own_turns()}
@@ -220,9 +228,11 @@ class TaskDriver:
         self._lost = lost
 
     async def _unclaimed(self) -> list[TurnRow]:
-        """Turns that nobody runs, and that have something to do. What was given up on purpose is first left
-        to the workers, if the store has a queue for them: whoever finds it still there at the next look takes
-        it."""
+        """Return turns that no process runs and that have work to do.
+
+        If the store has a queue, workers get the first chance at turns given up on purpose. Those still
+        present at the next check are returned.
+        """
         found = await self._store.abandoned_turns(waiting=False)
         moving = {row.id for row in found}
         for signalled in await self._store.turns_with_signals(own=()):
@@ -234,19 +244,23 @@ class TaskDriver:
         return [row for row in found if row.owner is not None or row.id in before]
 
     async def _release_all(self) -> None:
-        """Turns that broke off here are anybody's, ours included, as soon as the store takes it."""
+        """Release turns that broke off here, as soon as the store accepts it. Any process may then claim
+        them.
+        """
         for turn, epoch in list(self._broken_off.items()):
             await self._store.release(turn, epoch)
             self._broken_off.pop(turn, None)
 
     async def _look_for_signals(self) -> None:
-        """Signals of this process are read at once; those of others are found here, and where turns are
-        adopted, also those for turns that nobody runs."""
+        """Find the signals of other processes. This process reads its own immediately.
+
+        If this process adopts turns, it also finds signals for turns that no process runs.
+        """
         with suppress(TimeoutError):
             async with asyncio.timeout(_GLANCE if self._unheard else None):
                 await self._store.wait_for_writes(_GLANCE)
         if await self._store.has_new_writes() or self._unheard:
-            self._unheard = True  # unless we come to the end of this, and everybody is here
+            self._unheard = True  # Keep the flag until this check completes without new turns starting.
             self._bus.hear_of_writes()
             begins = self._begins
             own = [live.log.id for live in self._bus.turns()]
@@ -254,7 +268,7 @@ class TaskDriver:
                 live = self._bus.here(signalled.turn)
                 read = live.signals.has_read(signalled.newest) if live else signalled.only_followed
                 if not read and (live is not None or not self._leaves_to_workers):
-                    with suppress(NotFound, Fenced):  # deleted, or somebody else's
+                    with suppress(NotFound, Fenced):  # The turn was deleted, or another process owns it.
                         async with self._ended_if_cancelled(signalled.turn):
                             await self.wake(signalled.turn)
             if self._adopts:
@@ -262,8 +276,11 @@ class TaskDriver:
             self._unheard = bool(begins)
 
     async def _start_queued(self, others_first: float = _OTHERS_FIRST) -> None:
-        """What nobody begins. Who ran the turn before it does that at once, and may alone have what it needs:
-        its model, its folder, what was sent along."""
+        """Start queued turns that no process has started.
+
+        The process that ran the previous turn usually starts the next one immediately. It may be the only one
+        with the model, the folder and the inputs.
+        """
         now = asyncio.get_running_loop().time()
         self._may_begin = {turn: self._may_begin.get(turn, now) for turn in await self._store.queue()}
         for turn, since in list(self._may_begin.items()):
@@ -275,13 +292,13 @@ class TaskDriver:
             await self._begin_next(queued.turn)
 
     async def _begin_next(self, turn: str) -> None:
-        await self._runs_here(turn)  # nobody else is at it
+        await self._runs_here(turn)  # Wait until no other attempt to start it is in progress.
         self._beginning[turn] = decided = asyncio.Event()
         try:
             with self.starting():
                 started = None if await self._lacks(turn) else await self._store.start_queued(turn)
                 if started is not None:
-                    # What cannot be read holds up no other: it is quarantined when it is adopted.
+                    # An unreadable turn must not block the others: it is quarantined when it is adopted.
                     with suppress(ValidationError), self._given_up_on_error(started):
                         facts = await self._store.facts(turn)
                         await self.start(started, FACT.load(facts[0]))
@@ -290,9 +307,9 @@ class TaskDriver:
             decided.set()
 
     async def _lacks(self, turn: str) -> bool:
-        """Whether a queued turn needs something that is not here: it waits for a process that has it."""
+        """Return whether a queued turn needs something missing here. It waits for a process that has it."""
         for queued in await self._store.queued(turn=turn):
-            with suppress(ValidationError):  # what cannot be read is quarantined when it is adopted
+            with suppress(ValidationError):  # An unreadable turn is quarantined when it is adopted.
                 why = missing_here(self._services, options_in([queued.fact]))
                 if why is not None and self._lacking.get(turn) != why:
                     _log.warning("turn %s stays in the queue: %s", turn, why)
@@ -301,7 +318,10 @@ class TaskDriver:
         return False
 
     async def _runs_here(self, turn: str) -> bool:
-        """Once it is decided: by the store a turn is no longer queued a moment before it runs."""
+        """Return whether the turn runs here, after any start in progress is decided.
+
+        In the store, a turn leaves the queue a moment before it runs.
+        """
         while (decided := self._beginning.get(turn)) is not None:
             await decided.wait()
         return self._bus.here(turn) is not None
@@ -321,7 +341,8 @@ class TaskDriver:
         error = None if task.cancelled() else task.exception()
         live = self._bus.here(log.id)
         if live is not None and not log.turn.state.ended and not isinstance(error, Fenced):
-            live.given_up = live.given_up or not self._closing  # it is tried again; who waits for it waits
+            # The turn is retried. Callers that wait for it keep waiting.
+            live.given_up = live.given_up or not self._closing
         self._bus.remove(log.id)
         if log.turn.state.ended and not log.broken:
             self._paths.keep(log)
@@ -337,39 +358,44 @@ class TaskDriver:
             self._background.run(f"releasing turn {log.id}", self._release_all)
 
 
-# Who sees to it that turns are run: in one process a task for each, on many machines a job queue.
+# Starts and resumes turns: as a task each in one process, or through a job queue on several machines.
 
 
 class Driver(Protocol):
-    hands_out: bool  # what nobody runs waits for a worker: it is not broken off
+    hands_out: bool  # A turn that no process runs waits for a worker and is not interrupted.
 
     async def open(self) -> None:
-        """Go on with every turn that nobody runs, except those that only wait for a person."""
+        """Resume every turn that no process runs, except those that only wait for a user."""
 
     async def close(self) -> None:
-        """Stop, without ending any turn: they go on at the next start."""
+        """Stop without ending any turn. They resume at the next start."""
 
     def starting(self) -> AbstractContextManager[None]:
-        """A turn is about to be stored and begun: what comes in for it meanwhile is not missed."""
+        """Mark that a turn is being stored and started, so that signals for it are not missed."""
 
     async def start(self, started: Started, fact: Fact) -> None:
         """Run a turn that was just stored."""
 
     async def start_queued(self, turn: str) -> None:
-        """Run a turn that was put in the queue, if what it waits for is over by now."""
+        """Run a turn from the queue if the turn it waits for is over."""
 
     async def adopt(self, turn: str, *, wanted: bool = False) -> bool:
-        """Run a turn that was begun elsewhere. False where it is over, or its owner is alive, or where this
-        process adopts none, unless a person wants it. TurnQuarantined where it cannot go on here."""
+        """Run a turn that was started elsewhere.
+
+        Return False if it is over or its owner is alive. Also return False if this process adopts no turns,
+        unless `wanted`. Raise TurnQuarantined if the turn cannot continue here.
+        """
 
     def leaves(self, turn: str) -> bool:
-        """Whether a turn that no process runs stays so: this one only looks, answers and leaves."""
+        """Return whether a turn that no process runs stays so, because this process only inspects and
+        answers.
+        """
 
     async def wake(self, turn: str) -> None:
-        """A signal came in: let the turn read it, wherever it is."""
+        """Let the turn read a new signal, in whichever process it runs."""
 
     async def will_run(self, turn: TurnRow) -> bool:
-        """Whether a turn that nobody runs goes on by itself when there is room: it is not broken off."""
+        """Return whether a turn that no process runs will resume by itself when a slot is free."""
 
     def forget(self, conversation: str) -> None:
-        """It was deleted: nothing of it need be in memory."""
+        """Drop a deleted conversation from memory."""

@@ -1,7 +1,7 @@
-"""Where the events of a turn can be followed, whichever process runs it.
+"""Lets callers follow the events of a turn, whichever process runs it.
 
-A turn that runs here is followed in its own log. For one that another process runs, the owner is asked (by
-a signal) to mirror its events into the store, under the same numbers, and they are read from there.
+A turn that runs here is followed in its log. For a turn of another process, a signal asks its owner to mirror
+the events into the store under the same numbers. They are read from there.
 """
 
 from __future__ import annotations
@@ -24,27 +24,28 @@ from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.signals import Signals
 from dragoman.turn.machine import State
 
-# Events of turns that run here, put where other processes read them; and those of other processes, read.
+# Writes events of local turns for other processes, and reads the events of other processes.
 #
-# One writer and one reader for all turns of this process: what a moment brings is one write, and one read.
+# All turns of this process share one writer and one reader, so events of one moment are one write and one
+# read.
 
 
-_COALESCE = 0.025  # seconds in which events are put together before they are written
-_MANY = 1000  # events written or read at once
-_GLANCE = 0.05  # seconds between looks in a store that cannot notify
-_PAUSE = 0.005  # seconds between two reads, whatever is written
-_LINGER = 30.0  # seconds for which events stay after the end of their turn, for who is behind
+_COALESCE = 0.025  # Seconds for which events are collected before they are written.
+_MANY = 1000  # Maximum number of events per write or read.
+_GLANCE = 0.05  # Seconds between checks in a store that cannot notify.
+_PAUSE = 0.005  # Minimum seconds between two reads, however often the store is written.
+_LINGER = 30.0  # Seconds to keep events after the end of their turn, for clients that lag behind.
 _MESSAGES: Codec[list[Message]] = Codec(list[Message])
 _log = logging.getLogger("dragoman.turn")
 
 
 class Mirror:
-    """Writes the events of turns that somebody in another process follows, under their own numbers."""
+    """Writes the events of turns followed from other processes, under their original numbers."""
 
     def __init__(self, store: Store, background: Background) -> None:
         self._store = store
         self._background = background
-        self._logs: dict[str, tuple[TurnLog, int]] = {}  # and the number that was written last
+        self._logs: dict[str, tuple[TurnLog, int]] = {}  # each with the number last written
         self._changed = asyncio.Event()
         self._begun = False
 
@@ -59,12 +60,12 @@ class Mirror:
             self._background.repeat("mirroring events", self._write_next, every=_COALESCE)
 
     def note_end(self, turn: str) -> None:
-        """It publishes nothing more here."""
+        """Note that the turn publishes no more events here."""
         if turn in self._logs:
             self._changed.set()
 
     async def close(self) -> None:
-        """What was told here is told there, too, before the program stops."""
+        """Write all published events before the process stops."""
         with suppress(StoreUnavailable):
             while any(log.events.since(at) for log, at in self._logs.values()):
                 await self._write()
@@ -79,7 +80,7 @@ class Mirror:
             raise
 
     async def _write(self) -> None:
-        """All that has come since the last time. Whoever has come to its end is done with."""
+        """Write all events since the last write, and drop turns whose last event is written."""
         rows: list[StoredEvent] = []
         upto: dict[str, tuple[TurnLog, int]] = {}
         for log, at in list(self._logs.values()):
@@ -105,18 +106,20 @@ class Mirror:
 
 
 def _base(log: TurnLog) -> StoredEvent:
-    """What the turn had said before its present owner's first event. Its number is no event's, and comes
-    before them all: who follows the events does not read it."""
+    """Return the turn's messages before its current owner's first event.
+
+    The row's negative number sorts before all events, so followers do not read it.
+    """
     return StoredEvent(log.id, -log.epoch, _MESSAGES.dump([*log.begun]))
 
 
 def _rows(log: TurnLog, events: list[Event]) -> list[StoredEvent]:
-    """Without what cannot be written: a tool may tell of its progress with anything."""
+    """Return the rows of these events, without unwritable ones: a tool can report any value as progress."""
     rows = []
     for event in events:
         try:
             body = EVENT.dump(event)
-            body.encode()  # half a character is no text
+            body.encode()  # Reject lone surrogates, which cannot be encoded.
             rows.append(StoredEvent(log.id, event.seq, body))
         except (TypeError, ValueError) as error:
             _log.warning(
@@ -125,19 +128,19 @@ def _rows(log: TurnLog, events: list[Event]) -> list[StoredEvent]:
     return rows
 
 
-_LOOK = 0.5  # seconds between looks for turns that are over, or that somebody else runs
-_SELDOM = 5.0  # seconds between them where nothing was written
+_LOOK = 0.5  # Seconds between checks for turns that ended or changed owner.
+_SELDOM = 5.0  # Seconds between these checks if nothing was written.
 
 
 class Follower:
-    """What has been read of one turn for one reader, and not been taken yet."""
+    """Events of one turn that were read for one reader and not taken yet."""
 
     def __init__(self, turn: str, after: int) -> None:
         self.turn = turn
         self.at = after
-        self.owner: str | None = ""  # of the turn, when it was last looked at
-        self.called = False  # to look it up
-        self.told = False  # what it asks, though nobody runs it
+        self.owner: str | None = ""  # owner of the turn at the last check
+        self.called = False  # whether to look the turn up again
+        self.told = False  # whether the requests of an abandoned turn were delivered
         self._events: list[Event] = []
         self._arrived = asyncio.Event()
 
@@ -148,12 +151,12 @@ class Follower:
             self._arrived.set()
 
     def look_up(self) -> None:
-        """Wait no longer: there is something to be seen elsewhere."""
+        """Stop waiting, so that the reader looks the turn up again."""
         self.called = True
         self._arrived.set()
 
     async def take(self, seconds: float | None) -> list[Event]:
-        """All that has come; nothing where nothing comes for so long, or something is to be looked up."""
+        """Return all events that arrived. None if the time passes or a lookup is requested."""
         try:
             async with asyncio.timeout(seconds):
                 await self._arrived.wait()
@@ -165,14 +168,14 @@ class Follower:
 
 
 class RemoteEvents:
-    """Reads the events of turns that other processes run, for all who follow one from here."""
+    """Reads the events of turns of other processes, for everyone who follows one here."""
 
     def __init__(self, store: Store, background: Background) -> None:
         self._store = store
         self._background = background
         self._followers: set[Follower] = set()
         self._wanted = asyncio.Event()
-        self.written = asyncio.Event()  # something, by another process
+        self.written = asyncio.Event()  # set when another process has written
         self._begun = False
 
     @asynccontextmanager
@@ -196,8 +199,11 @@ class RemoteEvents:
                 follower.look_up()
 
     async def _look_after(self) -> None:
-        """All turns in one statement, when something was written: a turn that is over, or that somebody else
-        runs or nobody, may have nobody who tells of it. A process may also die without a word."""
+        """Check all followed turns in one statement after a write.
+
+        A turn that ended, changed owner or was abandoned may have no process that publishes its events. A
+        process may also die without notice.
+        """
         with suppress(TimeoutError):
             async with asyncio.timeout(_SELDOM):
                 await self.written.wait()
@@ -226,17 +232,18 @@ class RemoteEvents:
         await self._read()
 
     async def _catch_up(self, follower: Follower) -> None:
-        """What is there already, for one who has just come: the others have it."""
+        """Read the existing events for a new follower. The others have them already."""
         while rows := await self._store.events({follower.turn: follower.at}, _MANY):
             follower.put([EVENT.load(row.body) for row in rows])
             if len(rows) < _MANY:
                 return
 
     async def _read(self) -> None:
-        """Until nothing is left, for everybody: each gets what comes after what it has."""
+        """Read until no events are left, and give each follower those after its last one."""
         while self._followers:
             after: dict[str, int] = {}
-            followers = list(self._followers)  # who joins meanwhile wants more than is read here
+            # A follower that joins meanwhile needs more than this read returns.
+            followers = list(self._followers)
             for follower in followers:
                 after[follower.turn] = min(after.get(follower.turn, follower.at), follower.at)
             rows = await self._store.events(after, _MANY)
@@ -249,23 +256,23 @@ class RemoteEvents:
                 return
 
 
-_LOOK_EVERY = 0.05  # seconds between looks for the last events of a turn that is over
-_PATIENCE = 3.0  # seconds in which the last events of a turn that is over may still arrive
-_KEPT = 10_000  # events of turns that are over, for who lost the connection before they were
+_LOOK_EVERY = 0.05  # Seconds between checks for the last events of a turn that is over.
+_PATIENCE = 3.0  # Seconds to wait for the last events of a turn that is over.
+_KEPT = 10_000  # Number of events kept of ended turns, for clients that reconnect after the end.
 
 
 @dataclass(slots=True)
 class LiveTurn:
-    """A turn that runs here. Its task ends with it, and raises what it failed with."""
+    """A turn that runs here. Its task ends with it, and raises the turn's error."""
 
     log: TurnLog
     signals: Signals
     task: asyncio.Task[None]
-    given_up: bool = False  # it goes on elsewhere when what it waits for comes
+    given_up: bool = False  # The turn continues elsewhere when the awaited answer arrives.
 
 
 class EventBus:
-    """The turns of this process, and a window on those of others."""
+    """The turns of this process, and access to events of others."""
 
     def __init__(self, store: Store, background: Background) -> None:
         self._store = store
@@ -273,15 +280,16 @@ class EventBus:
         self._mirror = Mirror(store, background)
         self._remote = RemoteEvents(store, background)
         self._turns: dict[str, LiveTurn] = {}
-        self._over: dict[str, tuple[str, list[Event]]] = {}  # of those that ended here lately
-        self._kept = 0  # events in all of these
-        self._added = asyncio.Event()  # the next turn
-        self.watchers: list[Callable[[TurnLog], None]] = []  # told of each turn before it begins to run here
-        self.elsewhere: list[Callable[[str, str], None]] = []  # and of each that somebody else is to run
-        self.writes: list[Callable[[], None]] = []  # told when another process has written something
+        self._over: dict[str, tuple[str, list[Event]]] = {}  # turns that ended here recently
+        self._kept = 0  # total number of these events
+        self._added = asyncio.Event()  # set when the next turn is added
+        self.watchers: list[Callable[[TurnLog], None]] = []  # called with each turn before it starts here
+        # called with each turn that another process is to run
+        self.elsewhere: list[Callable[[str, str], None]] = []
+        self.writes: list[Callable[[], None]] = []  # called when another process has written
 
     def open(self) -> None:
-        """What belongs to an event loop is made anew: a runtime may be opened again, in another one."""
+        """Recreate objects bound to an event loop: a runtime may reopen in another loop."""
         self._mirror = Mirror(self._store, self._background)
         self._remote = RemoteEvents(self._store, self._background)
         self._added = asyncio.Event()
@@ -292,14 +300,14 @@ class EventBus:
         return self._turns.get(turn)
 
     async def until_here(self, turn: str, seconds: float) -> None:
-        """Wait until it runs here, and no longer than that."""
+        """Wait until the turn runs here, at most this long."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while self.here(turn) is None:
                     await self._added.wait()
 
     def turns(self, conversation: str | None = None) -> list[LiveTurn]:
-        """Those that run here, of one conversation or of all."""
+        """Return the turns that run here, of one conversation or of all."""
         return [
             live
             for live in self._turns.values()
@@ -307,12 +315,12 @@ class EventBus:
         ]
 
     def announce(self, log: TurnLog) -> None:
-        """A turn is about to begin."""
+        """Notify watchers of a turn that is about to start."""
         for watch in self.watchers:
             watch(log)
 
     def hand_over(self, turn: str, conversation: str) -> None:
-        """A turn that was asked for here begins elsewhere."""
+        """Notify watchers of a turn that was requested here and starts elsewhere."""
         for watch in self.elsewhere:
             watch(turn, conversation)
 
@@ -325,14 +333,14 @@ class EventBus:
         self._turns[live.log.id] = live
         self._added.set()
         self._added = asyncio.Event()
-        self._remote.look_up(live.log.id)  # who follows it from elsewhere follows it here from now on
+        self._remote.look_up(live.log.id)  # Callers that followed the turn remotely now follow it here.
 
     def remove(self, turn: str) -> None:
         live = self._turns.pop(turn, None)
         if live is not None:
             live.log.events.close()
             self._mirror.note_end(turn)
-            if live.log.turn.state.ended and not live.log.broken:  # else it is tried again
+            if live.log.turn.state.ended and not live.log.broken:  # Otherwise the turn is retried.
                 told = live.log.events.since(0)
                 self._over[turn] = live.log.conversation.id, told
                 self._kept += len(told)
@@ -344,36 +352,39 @@ class EventBus:
         self._kept -= len(told)
 
     def forget(self, conversation: str) -> None:
-        """It was deleted."""
+        """Drop the events of a deleted conversation."""
         for turn in [turn for turn, (where, _) in self._over.items() if where == conversation]:
             self._drop(turn)
 
     # ── following ─────────────────────────────────────────────────────────────────────────────────
 
     def follow(self, turn: str, after: int = 0) -> AsyncIterator[list[Event]]:
-        """Every event after this number, each once, until the turn is over or nobody runs it any more: all
-        that has come since the last look at once."""
+        """Yield every event after this number once, in batches, until the turn ends or no process runs it."""
         live = self.here(turn)
         return self._follow_elsewhere(turn, after) if live is None else live.log.events.batches(after)
 
     def rest(self, turn: str, after: int) -> list[Event] | None:
-        """What was told after this number by a turn that ended here lately; None for any other."""
+        """Return the events after this number of a turn that recently ended here. None for any other turn."""
         if (over := self._over.get(turn)) is None:
             return None
         _, told = over
         return [event for event in told if event.seq > after]
 
     async def begun_by(self, turn: str, epoch: int) -> list[Message] | None:
-        """What a turn of another process had said before the first event of this owner. None where nobody has
-        told: nobody follows it yet, or an older program runs it."""
+        """Return the messages of another process's turn before this owner's first event.
+
+        None if they are not stored: the turn has no remote follower yet, or an older version runs it.
+        """
         for stored in await self._store.events({turn: -epoch - 1}, 1):
             if stored.seq == -epoch:
                 return _MESSAGES.load(stored.body)
         return None
 
     async def is_heard(self, turn: str, upto: int) -> bool:
-        """Whether the event of this number was the end of the turn. Its last owner may have died before it
-        told of that."""
+        """Return whether the event of this number was the end of the turn.
+
+        The last owner may have died before it published the end.
+        """
         if (rest := self.rest(turn, upto)) is not None:
             return not rest
         for stored in await self._store.events({turn: upto - 1}, 1):
@@ -387,7 +398,8 @@ class EventBus:
                 follower.called = False
                 row = await self._store.turn(turn)
                 if row.live and not asked:
-                    asked = await self._store.post(turn, "follow", {})  # and whoever owns it after that
+                    # The signal also reaches later owners of the turn.
+                    asked = await self._store.post(turn, "follow", {})
                 told = follower.told or follower.at
                 if not told and (questions := await self._asked_by_nobody(row)):
                     follower.told = True
@@ -398,22 +410,22 @@ class EventBus:
                         return
                     if follower.called:
                         break
-                if (live := self.here(turn)) is not None:  # it was taken up here
+                if (live := self.here(turn)) is not None:  # The turn was resumed here.
                     async for batch in live.log.events.batches(follower.at):
                         follower.at = batch[-1].seq
                         yield batch
                     if not live.given_up:
                         return
-                patience -= 0 if row.live else _LOOK_EVERY  # its last words are on their way
+                patience -= 0 if row.live else _LOOK_EVERY  # The last events are on their way.
 
     async def _asked_by_nobody(self, turn: TurnRow) -> list[Event]:
-        """What a turn asks that was given up while it waits: nobody runs it who would tell of it."""
+        """Return the open requests of a waiting turn that was given up: no process publishes them."""
         if turn.state != State.WAITING or not await self._store.is_abandoned(turn.id):
             return []
         return [call_asked(one) for one in await self._store.questions_of(turn.id) if one.open]
 
     def mirror(self, log: TurnLog) -> None:
-        """Somebody in another process wants to follow this turn."""
+        """Start mirroring this turn for a follower in another process."""
         self._mirror.add(log)
 
     async def close(self) -> None:

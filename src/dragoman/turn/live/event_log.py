@@ -1,7 +1,7 @@
-"""The numbered events of a turn that runs here, for whoever follows it now, comes late, or comes back.
+"""Keeps the numbered events of a turn running here, for clients that follow, join late or reconnect.
 
-What an event tells of is stored before anybody hears it: while a write is under way, what was published after
-it began waits for it.
+The state behind an event is stored before the event is published: events published during a write wait for
+it.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from dragoman.store.store import Store, StoredEvent, TurnRow
 S = TypeVar("S")
 T = TypeVar("T")
 
-_OWNER = 1_000_000_000  # numbers an owner may use: a later owner's are higher, whatever came before
+_OWNER = 1_000_000_000  # The count of numbers reserved for each owner. A later owner's are always higher.
 _log = logging.getLogger("dragoman.turn")
 
 
 class EventLog(Generic[S]):
-    """Events to followers and watchers, snapshots (`S`) to subscribers."""
+    """Publishes events to followers and watchers, and snapshots (`S`) to subscribers."""
 
     def __init__(self, epoch: int) -> None:
-        self.watchers: list[Callable[[Event], None]] = []  # called at once, for each event
+        self.watchers: list[Callable[[Event], None]] = []  # called immediately, for each event
         self.listeners: list[Callable[[S], None]] = []
         self.closed = False
         self._silent = False
         self._base = number_before(epoch)
         self._events: list[Event] = []
         self._waiting: list[asyncio.Future[None]] = []
-        self._held: deque[list[tuple[Event | None, S | None]]] = deque()  # a list for each write under way
+        self._held: deque[list[tuple[Event | None, S | None]]] = deque()  # one list per pending write
 
     @property
     def last(self) -> int:
@@ -47,7 +47,7 @@ class EventLog(Generic[S]):
 
     @property
     def holding(self) -> bool:
-        """Whether something has happened of which nobody has been told yet."""
+        """Return whether changes exist that have not been published yet."""
         return bool(self._held)
 
     # ── telling ───────────────────────────────────────────────────────────────────────────────────
@@ -61,15 +61,17 @@ class EventLog(Generic[S]):
             self._tell(event)
 
     def show(self, snapshot: S) -> None:
-        """To the subscribers, when the write that is under way is stored."""
+        """Show the snapshot to the subscribers once the current write is stored."""
         self._held[-1].append((None, snapshot))
 
     def hold(self) -> None:
-        """A write begins."""
+        """Note that a write starts."""
         self._held.append([])
 
     def let_go(self, *, stored: bool) -> None:
-        """The oldest write ended. What was to be told of one that failed is dropped: it did not happen."""
+        """Publish what the oldest write held back. If that write failed, drop it, since its changes do not
+        exist.
+        """
         held = self._held.popleft()
         for event, snapshot in held if stored and not self._silent else ():
             if event is not None:
@@ -79,7 +81,9 @@ class EventLog(Generic[S]):
                     _call(listener, snapshot)
 
     def silence(self) -> None:
-        """Tell nothing more: it would follow what did not happen. The next owner tells how it continues."""
+        """Stop publishing: later events would follow changes that were not stored. The next owner publishes
+        the rest.
+        """
         self._silent = True
 
     def close(self) -> None:
@@ -103,8 +107,10 @@ class EventLog(Generic[S]):
     # ── listening ─────────────────────────────────────────────────────────────────────────────────
 
     async def batches(self, after: int = 0) -> AsyncIterator[list[Event]]:
-        """Every event after this number, each once, until the turn is over: all that has come since the last
-        look at once. Of an earlier owner's numbers none are left: all of ours are new."""
+        """Yield batches of all events after this number, each once, until the turn is over.
+
+        Events of an earlier owner are gone, so all events of this owner are new.
+        """
         at = after
         while True:
             if batch := self.since(at):
@@ -118,11 +124,11 @@ class EventLog(Generic[S]):
                 await waiter
 
     def since(self, number: int) -> list[Event]:
-        """What came after this number."""
+        """Return the events after this number."""
         return self._events[max(0, number - self._base) :]
 
     def subscribe(self, listener: Callable[[S], None], now: S) -> Callable[[], None]:
-        """Call it now and on every change. Returns the way to end that."""
+        """Call the listener now and on every change. Return a function that unsubscribes it."""
         self.listeners.append(listener)
         _call(listener, now)
 
@@ -134,40 +140,40 @@ class EventLog(Generic[S]):
 
 
 def number_before(epoch: int) -> int:
-    """The first event of an owner has the next number."""
+    """Return the number before the first event of an owner."""
     return (epoch - 1) * _OWNER
 
 
 def owner_of(number: int) -> int:
-    """The epoch of the owner that told an event of this number."""
+    """Return the epoch of the owner that published an event of this number."""
     return (number - 1) // _OWNER + 1
 
 
 def _call(listener: Callable[[T], None], value: T) -> None:
-    """Neither the turn nor another listener may suffer from what a listener raises."""
+    """Call a listener. Its exceptions must not affect the turn or other listeners."""
     try:
         listener(value)
     except ENDS_THE_PROGRAM:
         raise
-    except BaseException:  # also of a task whose result it wanted, and that was cancelled
+    except BaseException:  # Also catch the cancellation of a task whose result the listener requested.
         _log.warning("a listener of a turn failed", exc_info=True)
 
 
-# A turn that cannot go on where it was taken up: told to whoever looks at it or follows it, anywhere.
+# Notifies every client that inspects or follows a turn, in any process, that it was quarantined on resume.
 
 
-QUARANTINED = "quarantined"  # the kind of notice that tells it
+QUARANTINED = "quarantined"  # the kind of the notice
 
 
 async def tell_quarantined(store: Store, turn: str, epoch: int, why: str) -> None:
-    """As the only event of the owner that had claimed the turn, and has given it up."""
+    """Store the notice as the only event of the owner that claimed and released the turn."""
     seq = number_before(epoch) + 1
     body = EVENT.dump(Notice(sentence("turn.quarantined", why=why), QUARANTINED, seq))
     await store.put_events([StoredEvent(turn, seq, body)], {turn: epoch})
 
 
 async def is_quarantined(store: Store, turn: TurnRow) -> bool:
-    """Whether that is the last that became of it, of a turn that nobody runs."""
+    """Return whether quarantine was the last event of a turn that no process runs."""
     for stored in await store.events({turn.id: number_before(turn.epoch)}, 1):
         event = EVENT.load(stored.body)
         return isinstance(event, Notice) and event.kind == QUARANTINED

@@ -1,4 +1,4 @@
-"""A stored turn, made ready to run here: read, and checked for what it needs."""
+"""Loads a stored turn to run here, and checks that everything it needs is available."""
 
 from __future__ import annotations
 
@@ -18,15 +18,18 @@ from dragoman.turn.services import Services
 
 
 async def load_turn(services: Services, turn: str) -> TurnLog:
-    """A turn that is ours, to resume. TurnQuarantined if it cannot be read, or if what it was started with is
-    missing here. The caller gives it up then, as it does if the store fails."""
+    """Load an owned turn to resume it.
+
+    Raise TurnQuarantined if it is unreadable or if something it was started with is missing here. The caller
+    then releases it, as it does if the store fails.
+    """
     log = await read_turn(services, turn)
     _check_here(services, turn, log.turn.options)
     return log
 
 
 async def read_turn(services: Services, turn: str) -> TurnLog:
-    """A turn that is ours, as it stands. TurnQuarantined where it cannot be read."""
+    """Load an owned turn in its current state. Raise TurnQuarantined if it is unreadable."""
     try:
         return await _load(services, turn)
     except (TurnQuarantined, StoreUnavailable):
@@ -62,7 +65,9 @@ def _check_here(services: Services, turn: str, options: TurnOptions) -> None:
 
 
 def missing_here(services: Services, options: TurnOptions) -> str | None:
-    """What a turn needs and this process has not (T14): the same folder, agent and model. None: nothing."""
+    """Return what the turn needs and this process lacks (T14): the same folder, agent and model. None if
+    nothing.
+    """
     try:
         services.workspace_of(options)
     except NotFound:
@@ -80,7 +85,7 @@ def missing_here(services: Services, options: TurnOptions) -> str | None:
 
 
 def needs_of(queued: Queued) -> str:
-    """What a queued turn that could begin waits for, in words: a process that has all of it begins it."""
+    """Describe what a queued turn needs in order to start. Any process that has all of it starts the turn."""
     options = options_in([queued.fact])
     agent = options.agent or _text((options.settings or {}).get("agent"))
     named = {"model": options.started_with or options.model, "agent": agent, "folder": options.workspace}
@@ -93,7 +98,7 @@ def _text(setting: object) -> str | None:
 
 
 async def _under_review(store: Store, facts: list[Fact]) -> dict[str, ToolResult]:
-    """Results that wait for a person."""
+    """Return the results that wait for a user's review."""
     found = {}
     for fact in facts:
         if isinstance(fact, ResultAsked):
@@ -109,7 +114,7 @@ async def load_path(store: Store, conversation: str, leaf: str) -> list[Message]
 
 
 def _tip_of(tree: Tree, turn: str, message: str) -> str:
-    """The newest message of the turn on its own branch."""
+    """Return the newest message of the turn on its branch."""
     if message not in tree:
         raise NotFound("message", message)
     tip = message
@@ -118,11 +123,11 @@ def _tip_of(tree: Tree, turn: str, message: str) -> str:
     return tip
 
 
-# What was said in conversations whose turns ended here: a cache that spares the next turn the reading.
+# Caches the messages of conversations whose turns ended here, so that the next turn need not read them.
 
 
 _ROOM = 64 * 2**20  # bytes
-_ANY = 500  # bytes that a message or a part of one takes, whatever is in it
+_ANY = 500  # Assumed minimum bytes of a message or a part, whatever its content.
 
 
 @dataclass(slots=True, frozen=True)
@@ -133,7 +138,7 @@ class _EndedPath:
 
 
 class Paths:
-    """Paths of ended turns, as many as there is room for; the one used longest ago goes first."""
+    """Paths of ended turns, up to a memory limit. The least recently used is dropped first."""
 
     def __init__(self, *, room: int = _ROOM) -> None:
         self._room = room
@@ -143,7 +148,7 @@ class Paths:
     def keep(self, log: TurnLog) -> None:
         self._pop(log.conversation.id)
         if log.resumed:
-            return  # its revision was not counted from the start
+            return  # Its revision was not counted from the start.
         size = sum(map(_size, log.path))
         if size > self._room:
             return
@@ -153,7 +158,7 @@ class Paths:
             self._pop(next(iter(self._ended)))
 
     def take(self, started: Started) -> list[Message] | None:
-        """The path of this conversation, if nobody has changed it since, with the new message at its end."""
+        """Return this conversation's path with the new message at its end, if it has not changed since."""
         if started.message is None:
             return None
         if started.message.parent is None and started.conversation.leaf is None:
@@ -164,7 +169,8 @@ class Paths:
         path = ended.path
         if started.revision != ended.revision + 1 or not path or path[-1].id != started.message.parent:
             return None
-        return [*path, started.message]  # a copy: who holds the earlier turn reads on in its own
+        # Return a copy, because holders of the earlier turn keep reading the original.
+        return [*path, started.message]
 
     def forget(self, conversation: str) -> None:
         self._pop(conversation)
@@ -177,14 +183,16 @@ class Paths:
 
 
 def _size(message: Message) -> int:
-    """About how many bytes it takes in memory. Cheap, since every message of a path is asked at every end."""
+    """Estimate the message's bytes in memory. This must be cheap: it runs for each message at every turn's
+    end.
+    """
     return _ANY + sum(map(_part_size, (*message.parts, *message.inner)))
 
 
 def _part_size(part: Part) -> int:
     if isinstance(part, ToolCall):
         text = sum(len(value) if isinstance(value, str) else _ANY for value in part.arguments.values())
-        if (result := part.result) is not None:  # a value is about as long as the text that was made from it
+        if (result := part.result) is not None:  # A value is about as long as the text made from it.
             text += len(result.text) * (1 if result.value is None else 2)
         return _ANY + text
     if isinstance(part, File):

@@ -1,4 +1,4 @@
-"""A turn while it runs here: each fact is checked by the machine, stored, and then told."""
+"""Records a turn that runs here: the machine checks each fact, the store keeps it, then it is published."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from dragoman.turn.machine import State, Turn, advance, replay
 from dragoman.turn.trace import RequestTrace
 
 _log = logging.getLogger("dragoman.turn")
-_MOMENT = 0.003  # seconds: what is recorded so close together is written together, if nobody waits for it
+_MOMENT = 0.003  # In seconds: records this close together share one write, if no caller waits for it.
 
 
 @dataclass(slots=True, frozen=True)
 class Snapshot:
-    """A turn at one moment, for whoever comes late: its state, what it asks, what it has said so far."""
+    """A turn at one moment, for a caller that joins late: its state, open requests and messages so far."""
 
     id: str
     conversation: str
@@ -52,7 +52,7 @@ Listener = Callable[[Snapshot], None]
 
 
 class TurnLog:
-    """The one object that knows a running turn whole. Its `turn` is always `replay` of what it recorded."""
+    """The complete state of a running turn. Its `turn` is always `replay` of the recorded facts."""
 
     def __init__(
         self,
@@ -71,56 +71,58 @@ class TurnLog:
         self.epoch = row.epoch
         self.resumed = row.epoch > 1
         self.conversation = conversation
-        self.sender = row.sender or conversation.owner  # whose rules apply to what the turn does (V2)
+        # This user's rules apply to everything the turn does (V2).
+        self.sender = row.sender or conversation.owner
         self.store = store
         self.now = clock
         self.turn = replay(facts)
         self.path = path
         self.questions = {question.id: question for question in questions}
-        self.under_review = under_review or {}  # results that wait for a person
+        self.under_review = under_review or {}  # results that wait for a user
         self.draft: Draft | None = None
-        self.draft_seen: Appending | None = None  # whole, as the plugins have left it so far
-        self.loaded = tuple(facts)  # those it began with here
-        self.trace: TraceContext | None = None  # where somebody traces it
+        self.draft_seen: Appending | None = None  # the complete reply, as plugins have left it so far
+        self.loaded = tuple(facts)  # the facts loaded at the start here
+        self.trace: TraceContext | None = None  # set if the turn is traced
         self.observers: list[Observer] = []
-        self.asides = 0  # requests beside the conversation that were begun here
-        self.timing = ReplyTiming()  # of the reply that is awaited, or came last
-        self.cancelled: str | None = None  # the reason, once somebody wants it stopped
+        self.asides = 0  # number of side requests started here
+        self.timing = ReplyTiming()  # of the awaited or latest reply
+        self.cancelled: str | None = None  # the reason, once a cancel is requested
         self.cancelled_by: str | None = None
-        self.broken = False  # something was recorded here that is not in the store: only that counts
-        self.revision = revision  # of the conversation, if nobody else changes it
+        self.broken = False  # A recorded change is missing from the store, and only the store counts.
+        self.revision = revision  # of the conversation, unless another process changes it
         self.events: EventLog[Snapshot] = EventLog(row.epoch)
         self.publish = self.events.publish
-        self._unseen: list[Fact] = []  # recorded, for those who observe
-        self._pending: Change | None = None  # recorded in this moment, and not yet handed to the store
-        self._soon: asyncio.TimerHandle | None = None  # hands it over
+        self._unseen: list[Fact] = []  # recorded facts to report to observers
+        self._pending: Change | None = None  # recorded just now and not yet passed to the store
+        self._soon: asyncio.TimerHandle | None = None  # timer that passes it to the store
         self._last_write: asyncio.Future[None] | None = None
         self._last_state = self.turn.state
         self._count = len(facts)
-        self._home: dict[str, int] = {}  # where a call of this turn is in the path
-        self._inner: dict[str, int] = {}  # where one that a program made is in its message
+        self._home: dict[str, int] = {}  # position in the path of each call's message
+        self._inner: dict[str, int] = {}  # position in that message of each call made by a program
         own = sum(1 for _ in takewhile(lambda message: message.turn == self.id, reversed(path)))
-        self._start = len(path) - own  # where the messages of this turn begin
+        self._start = len(path) - own  # index of this turn's first message
         for place in range(self._start, len(path)):
             self._take_home(place)
-        self.begun = tuple(path[self._start :])  # what an earlier owner left: events tell of what follows
+        # The messages of an earlier owner. Events describe what follows them.
+        self.begun = tuple(path[self._start :])
 
     # ── what was said ─────────────────────────────────────────────────────────────────────────────
 
     @property
     def settings(self) -> Mapping[str, JsonValue]:
-        """The conversation's, as they were when the turn was started."""
+        """Return the conversation's settings at the start of the turn."""
         kept = self.turn.options.settings
         return kept if kept is not None else self.conversation.settings
 
     @property
     def tip(self) -> str | None:
-        """Where the next message of this turn hangs."""
+        """Return the parent for the turn's next message."""
         return self.path[-1].id if self.path else None
 
     @property
     def messages(self) -> list[Message]:
-        """Those of this turn: the end of the path."""
+        """Return the turn's messages: the end of the path."""
         return self.path[self._start :]
 
     def call(self, id: str) -> ToolCall:
@@ -132,7 +134,7 @@ class TurnLog:
         return next(call for call in message.calls if call.id == id)
 
     def inner_calls(self, program: str) -> list[ToolCall]:
-        """What the program of this call has called so far, in that order."""
+        """Return the calls made so far by the program of this call, in order."""
         inner = self.path[self._home[program]].inner
         return [call for call in inner if call.made_in is not None and call.made_in.call == program]
 
@@ -148,11 +150,11 @@ class TurnLog:
     # ── what happened ─────────────────────────────────────────────────────────────────────────────
 
     async def record(self, *facts: Fact, change: Change | None = None, sync: bool = False) -> None:
-        """Write facts and the rows they change, as one. Returns when they are stored."""
+        """Store facts and the rows they change in one transaction. Return once they are stored."""
         stamped = self._stamped(facts)
         turn = reduce(advance, stamped, self.turn)
         if not _steerable(turn):
-            self._flush()  # the store may refuse these: what came before must not be refused with them
+            self._flush()  # The store may refuse these facts. Earlier ones must not fail with them.
         before, count, length, revision = self.turn, self._count, len(self.path), self.revision
         self._take(turn, stamped, change)
         write = self._flush(sync=sync)
@@ -160,15 +162,18 @@ class TurnLog:
         try:
             await write
         except Unread:
-            self.turn, self._count = before, count  # it did not happen: read the signal first
+            self.turn, self._count = before, count  # Roll back: an unread signal must be read first.
             self._last_state = before.state
             self.revision = revision
             del self.path[length:]
             raise
 
     def record_soon(self, *facts: Fact, change: Change | None = None) -> None:
-        """The same without waiting. What is recorded in one moment is written together; what is published
-        from now on is told when it is stored; and whatever is recorded next fails if this does."""
+        """Record facts without waiting for the store.
+
+        Records of one moment are written together. Events published from now on are sent once that write is
+        stored, and later records fail if it does.
+        """
         stamped = self._stamped(facts)
         turn = reduce(advance, stamped, self.turn)
         if self._pending is None:
@@ -176,18 +181,20 @@ class TurnLog:
         self._take(turn, stamped, change)
 
     def is_running(self, call: str) -> bool:
-        """A tool that may not be stopped runs on after its call: nothing of that can be recorded any more."""
+        """Return whether the call still runs. A tool that must not be stopped outlives its call. Nothing it
+        does then can be recorded.
+        """
         return self.turn.calls[call].state is CallState.RUNNING and not self.turn.state.ended
 
     def count_lost(self, request: Request, call: str = "") -> None:
-        """What a request used in attempts that came to no end: also that is paid for."""
+        """Record the usage of a request's interrupted attempts, which is billed too."""
         lost = [ModelAsked(call, one.model, one.usage) for one in request.lost]
         request.lost.clear()
         if lost and (not call or self.is_running(call)):
             self.record_soon(*lost)
 
     def count_draft(self) -> None:
-        """What a reply used that was whole, and is not kept but asked for again."""
+        """Record the usage of a complete reply that is discarded and requested again."""
         if self.draft is None or self.turn.replied:
             return
         reply = self.draft.message
@@ -195,7 +202,8 @@ class TurnLog:
             self.record_soon(ModelAsked("", reply.model or "", reply.usage))
 
     def _flush_soon(self) -> None:
-        with suppress(EngineError):  # the store was closed meanwhile: the turn goes on from what it has
+        # If the store was closed meanwhile, the turn resumes from its stored state.
+        with suppress(EngineError):
             self._flush()
 
     async def stored(self) -> None:
@@ -204,7 +212,7 @@ class TurnLog:
             await asyncio.wait([write])
 
     def _stamped(self, facts: Sequence[Fact]) -> Sequence[Fact]:
-        """They get their time here, and are nobody else's yet."""
+        """Set the time of facts, which are not shared with any other object yet."""
         now = self.now()
         for fact in facts:
             if not fact.at:
@@ -212,7 +220,7 @@ class TurnLog:
         return facts
 
     def _take(self, turn: Turn, facts: Sequence[Fact], change: Change | None) -> None:
-        """Believe them, and put them with what is to be written."""
+        """Apply facts to the turn, and add them to the pending write."""
         if self._pending is None:
             self._pending = Change()
             self.events.hold()
@@ -229,7 +237,7 @@ class TurnLog:
             self.events.show(self.snapshot())
 
     def _apply(self, change: Change, pending: Change) -> None:
-        """Put it with what is to be written, and make it here, too."""
+        """Add the change to the pending write, and apply it in memory."""
         pending.add(change)
         if (moved := self._grow(change.messages)) is not None:
             pending.leaf = (pending.leaf or moved)[0], moved[1]
@@ -239,11 +247,11 @@ class TurnLog:
             self._settle(call)
         self.questions.update({question.id: question for question in change.questions})
         for id, why in change.closed.items():
-            if self.questions[id].answer is None:  # what was answered stays answered, as in the store
+            if self.questions[id].answer is None:  # An answered request stays answered, as in the store.
                 self.questions[id] = replace(self.questions[id], closed=why)
 
     def _flush(self, *, sync: bool = False) -> asyncio.Future[None] | None:
-        """Hand what is pending to the store. Returns the last write there is."""
+        """Pass pending changes to the store. Return the latest write."""
         change, self._pending = self._pending, None
         if change is None:
             return self._last_write
@@ -267,10 +275,10 @@ class TurnLog:
         return self._last_write
 
     def _newest(self, change: Change) -> None:
-        """A call that changed in the moment its message came is written once, as it is now."""
+        """Write a call that changed right after its message only once, in its latest form."""
         newest = {message.id: message for message in self.messages} if change.messages else {}
         change.messages = [newest.get(message.id, message) for message in change.messages]
-        if change.made:  # a call that a program made a moment ago, too
+        if change.made:  # The same applies to a call that a program just made.
             change.made = [self.call(call.id) for call in change.made]
         new = {call.id for message in change.messages for call in message.calls}
         new |= {call.id for call in change.made}
@@ -284,7 +292,7 @@ class TurnLog:
         self.events.let_go(stored=error is None)
 
     def _observed(self, facts: Sequence[Fact], began: float, write: asyncio.Future[None]) -> None:
-        """The same, told to those who observe."""
+        """Finish a write, and report it to observers."""
         self._written(write)
         self.tell(Written(facts, began, self.now(), write.exception()))
 
@@ -321,7 +329,7 @@ class TurnLog:
     # ── who is told ───────────────────────────────────────────────────────────────────────────────
 
     def tell(self, observed: Observed) -> None:
-        """Those who observe the turn. What one of them raises is logged, and hurts nobody."""
+        """Notify the turn's observers. An observer's exception is logged and affects nothing else."""
         for observe in self.observers:
             try:
                 observe(observed)
@@ -329,23 +337,25 @@ class TurnLog:
                 _log.warning("an observer of turn %s failed", self.id, exc_info=True)
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Call it now and on every change. Returns the way to end that. What it raises is dropped."""
+        """Call the listener now and on every change. Return a function that unsubscribes it. Its exceptions
+        are dropped.
+        """
         return self.events.subscribe(listener, self.snapshot())
 
 
 def _steerable(turn: Turn) -> bool:
-    """Whether a person may still say something to it."""
+    """Return whether a user can still send messages to the turn."""
     return not turn.state.ended and not (turn.state is State.FINALIZING and turn.finished)
 
 
-# Requests beside the conversation: for a title, for a summary, or on behalf of a tool.
+# Side requests, outside the conversation: for a title, a summary, or a tool.
 #
-# Nothing of them is stored. Whoever observes the turn is told of each when it is over, as it ended.
+# They are not stored. Observers of the turn are notified of each when it ends.
 
 
 @contextmanager
 def asking_aside(log: TurnLog, purpose: str, request: Request) -> Iterator[Aside]:
-    """Around the request, which has a span of its own inside. Put the reply into `reply`."""
+    """Trace a side request, which has its own span. The caller sets `reply`."""
     log.asides += 1
     trace, current = log.trace, current_trace()
     ours = trace is not None and current is not None and current.trace == trace.trace
@@ -374,11 +384,11 @@ def asking_aside(log: TurnLog, purpose: str, request: Request) -> Iterator[Aside
         log.tell(aside)
 
 
-# Logs how turns and calls ended: a line for each, with numbers and ids, and nothing of their contents.
+# Logs the end of turns and calls: one line each, with numbers and IDs but no contents.
 
 
 def log_turn(log: TurnLog) -> None:
-    """The turn is over, and that is stored."""
+    """Log a turn whose end is stored."""
     if not _log.isEnabledFor(logging.INFO):
         return
     turn, usage = log.turn, log.turn.usage
@@ -391,7 +401,7 @@ def log_turn(log: TurnLog) -> None:
         "calls": len(turn.calls),
         "input_tokens": usage.input,
         "output_tokens": usage.output,
-        "cost": usage.cost,  # left out where it is not known
+        "cost": usage.cost,  # None if the cost is unknown.
         "model": turn.options.started_with,
         "person": log.sender,
         "limit": turn.limit or None,
@@ -401,7 +411,7 @@ def log_turn(log: TurnLog) -> None:
 
 
 def log_call(log: TurnLog, call: ToolCall) -> None:
-    """The call has its result."""
+    """Log a call that has its result."""
     if not _log.isEnabledFor(logging.INFO):
         return
     seconds = round(call.ended - call.started, 3) if call.started and call.ended else None

@@ -1,4 +1,4 @@
-"""What those who observe a turn are told: each write, and each request beside the conversation."""
+"""Defines the notifications to observers of a turn: each write, and each side request."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dragoman.wire.wire import begins_reply
 
 @dataclass(slots=True)
 class Written:
-    """A write of a turn that ended: which facts, when it began and ended, and what it failed with."""
+    """A finished write of a turn: its facts, start, end and error."""
 
     facts: Sequence[Fact]
     began: float
@@ -28,17 +28,17 @@ class Written:
 
 @dataclass(slots=True)
 class Aside:
-    """A request beside the conversation that is over, with each attempt at its reply."""
+    """A finished side request, with each attempt at its reply."""
 
     purpose: str  # title, summary, or tool
-    place: str  # among those of its turn, also over a restart
-    parent: TraceContext | None  # what it was asked for: the turn, or a call
+    place: str  # its position among those of the turn, unique across restarts
+    parent: TraceContext | None  # the span that requested it: the turn or a call
     request: Request
     attempts: list[RequestTrace]
     reply: Message | None = None
 
     def retry(self, event: StepRetry, at: float) -> None:
-        """What was sent failed, and is sent again."""
+        """Note that an attempt failed and the request is sent again."""
         next_attempt()
         last = self.attempts[-1]
         last.ended, last.error, last.status, last.wait = at, event.reason, event.status, event.seconds
@@ -50,25 +50,27 @@ Observed: TypeAlias = Written | Aside
 Observer: TypeAlias = Callable[[Observed], None]
 
 
-# When a reply was asked for again, and when its first piece came: what its fact tells of the wait for it.
+# Measures retries and the arrival of the first chunk, for the fact that reports the wait for a reply.
 
 
 @dataclass(slots=True)
 class ReplyTiming:
-    """Of one step. What failed before the reply came is in `retries`, whoever asked again."""
+    """The timing of one step. `retries` holds all failed attempts before the reply, whichever component
+    retried.
+    """
 
     first: float = 0.0
     retries: list[Retried] = field(default_factory=list)
-    chosen: bool = False  # a model of a chain was asked
+    chosen: bool = False  # whether a model of a chain was asked
 
     def begin(self, attempt: int) -> None:
-        """A request goes out. Those of one step are told together."""
+        """Note that a request is sent. All requests of one step are reported together."""
         self.first, self.chosen = 0.0, False
         if attempt == 1:
             self.retries.clear()
 
     def see(self, events: Sequence[Event], now: Callable[[], float]) -> None:
-        """What came while nothing of the reply had."""
+        """Process events that arrive before any part of the reply."""
         if begins_reply(events):
             self.first = now()
             return
@@ -76,7 +78,7 @@ class ReplyTiming:
             if isinstance(event, StepRetry):
                 self._failed(Retried(now(), event.seconds, event.reason, event.status))
             elif isinstance(event, StepModel):
-                if self.chosen:  # the one before it failed, and this one is asked at once
+                if self.chosen:  # The previous model failed, and this one is asked immediately.
                     self._failed(Retried(now(), 0.0, event.reason))
                 self.chosen = True
 
@@ -85,5 +87,5 @@ class ReplyTiming:
         next_attempt()
 
     def failed(self, error: ProviderError, at: float) -> None:
-        """A plugin took away the cause: it is asked again at once."""
+        """Note that a plugin removed the cause of an error, so the request is repeated immediately."""
         self.retries.append(Retried(at, 0.0, error.message, error.status))

@@ -1,7 +1,7 @@
-"""What reaches a running turn from outside: answers, results of clients, steering, cancels, followers.
+"""Delivers outside input to a running turn: answers, client results, steering, cancels, followers.
 
-A signal is a row that any process may write. The owner of the turn reads it here, acts on it, and strikes it
-off in the transaction that records what came of it.
+A signal is a row that any process can write. The turn's owner reads it here and acts on it. The transaction
+that records the outcome also deletes the signal.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _log = logging.getLogger("dragoman.turn")
 
 @dataclass(slots=True, frozen=True)
 class Received(Generic[T]):
-    """What a signal says, and its number, by which it is struck off."""
+    """The content of a signal, and the number by which it is deleted."""
 
     value: T
     signal: int
@@ -60,35 +60,42 @@ class Signals:
         self._results: dict[str, asyncio.Future[Received[dict[str, JsonValue]]]] = {}
         self.steering: list[Received[dict[str, JsonValue]]] = []
         self.cancelled_by: str | None = None
-        self.left = asyncio.Event()  # nobody reads them here any more
+        self.left = asyncio.Event()  # set when the turn's process stops reading signals
 
     def has_read(self, number: int) -> bool:
         return number in self._seen
 
     async def all_recorded(self) -> bool:
-        """Whether nothing has come in that would move the turn and is not among its facts. If so, nothing
-        more is read here: it is left to whoever runs the turn next."""
+        """Return whether every signal that moves the turn is among its facts.
+
+        If so, stop reading signals here: they are left to the turn's next owner.
+        """
         seen = len(self._seen)
         waiting = any(moves_waiting(signal) for signal in await self._store.signals(self._turn))
         self._closed = not waiting and len(self._seen) == seen
         return self._closed
 
     def reopen(self) -> None:
-        """It is not given up after all."""
+        """Read signals again: the turn is not given up after all."""
         self._closed = False
 
     async def collect(self) -> None:
-        """Read what has come in since the last time. Where somebody else does already, it has been read when
-        this is done all the same: who answered counts on that."""
+        """Read new signals.
+
+        If another task is already reading, return only after it is done: a caller that just answered relies
+        on that.
+        """
         async with self._collecting:
             for signal in await self._store.signals(self._turn):
                 if signal.seq not in self._seen and not self._closed:
                     self._seen.add(signal.seq)
                     try:
                         await self._receive(signal)
-                    except Unreadable as error:  # it moves nothing, and hides no cancel that came after it
+                    # An unreadable signal moves nothing, and must not hide a later cancel.
+                    except Unreadable as error:
                         _log.warning("turn %s: %s", self._turn, error)
-                        if signal.kind == "steer":  # a turn does not end before what steers it was taken in
+                        # A turn cannot end while a steering message is unread, so withdraw this one.
+                        if signal.kind == "steer":
                             await self._store.withdraw_steering(self._turn, signal.seq)
                     except BaseException:
                         self._seen.discard(signal.seq)
@@ -96,10 +103,10 @@ class Signals:
 
     @contextmanager
     def without_steering(self, signal: int) -> Iterator[None]:
-        """The turn does not take this message in while the block strikes it off, nor after.
+        """Keep the turn from reading this message while the block deletes it, and afterwards.
 
-        It does where the block fails for another reason than that it is not there: what is stored has to be
-        taken in before the turn can end.
+        If the block fails for any reason except NotFound, the turn reads the message: what is stored must be
+        read before the turn can end.
         """
         found = next((received for received in self.steering if received.signal == signal), None)
         if found is None:
@@ -115,11 +122,11 @@ class Signals:
             raise
 
     async def answer(self, question: str) -> Received[Answer]:
-        """Wait for a person."""
+        """Wait for a user's answer."""
         return await _slot(self._answers, question)
 
     async def answer_unless(self, question: str, *ended: asyncio.Event) -> Received[Answer] | None:
-        """The same, for as long as somebody wants to know. None where that ended first."""
+        """Wait for an answer, or until an `ended` event. Return None if one of these is set first."""
         waiting = asyncio.ensure_future(self.answer(question))
         unwanted = [asyncio.ensure_future(one.wait()) for one in ended]
         try:
@@ -130,18 +137,18 @@ class Signals:
                 one.cancel()
 
     def has_answer(self, question: str) -> bool:
-        """Whether it was read here, and is still to be recorded."""
+        """Return whether the answer was read here and is not recorded yet."""
         return _is_there(self._answers, question)
 
     def answer_recorded(self, question: str) -> None:
         self._answers.pop(question, None)
 
     async def result(self, call: str) -> Received[dict[str, JsonValue]]:
-        """Wait for a client that runs the call."""
+        """Wait for the result of a call that a client runs."""
         return await _slot(self._results, call)
 
     def has_result(self, call: str) -> bool:
-        """Whether a client delivered it, and it is still to be recorded."""
+        """Return whether a client delivered the result and it is not recorded yet."""
         return _is_there(self._results, call)
 
     async def _receive(self, signal: Signal) -> None:
@@ -166,7 +173,7 @@ class Signals:
 
 
 def moves_waiting(signal: Signal) -> bool:
-    """Whether a turn that waits for a person goes on because of it: steering is for its next step."""
+    """Return whether the signal resumes a turn that waits for a user. Steering waits for the next step."""
     return signal.kind not in ("follow", "steer")
 
 
@@ -199,11 +206,11 @@ def _put(slots: dict[str, asyncio.Future[Received[T]]], key: str, received: Rece
         slot.set_result(received)
 
 
-# Takes in what a person says while a turn runs: it hangs on the branch, where the next request finds it.
+# Adds messages that a user sends while a turn runs to the branch, for the next request.
 
 
 async def take_in_steering(log: TurnLog, signals: Signals) -> None:
-    """Hang what came in on the turn's branch, where the next request finds it."""
+    """Add steering messages to the turn's branch, for the next request."""
     while signals.steering:
         received = signals.steering.pop(0)
         said = MESSAGE.from_json(received.value["message"])

@@ -1,4 +1,4 @@
-"""The questions a turn asks a person: their words, what they are about, which rules an answer may keep."""
+"""Builds the requests that a turn sends to users: their text, subject, and the rules an answer may keep."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ _WORDS: dict[Kind, Callable[[str], Sentence]] = {
 def question_to_run(
     log: TurnLog, call: ToolCall, tool: Tool, ask: Ask, mode: Mode, *, foreseen: Foreseen, fails: str = ""
 ) -> Question:
-    """May this call run? Only where the rules alone want it asked would a rule make that unnecessary.
-    `fails`: why it would do nothing, as things stand."""
+    """Ask whether this call may run. A rule is offered only if rules alone are the reason to ask.
+
+    `fails` explains why the call would currently do nothing.
+    """
     kind: Kind = "loop" if ask.because == "loop" else "run" if mode == "manual" else "approve"
     texts = [reason.text for reason in ask.reasons if reason.text] or [_WORDS[kind](call.tool)]
     texts += [sentence("question.bounds") for reason in ask.reasons if reason.cause == "bounds"]
@@ -65,7 +67,10 @@ def question_to_run(
 def question_on_the_way(
     log: TurnLog, call: ToolCall, tool: Tool, *, pattern: str, text: str, rule: Rule
 ) -> Question:
-    """May a call that runs already go on to what it met? `rule` would make that unnecessary."""
+    """Ask whether a running call may access what it encountered.
+
+    `rule` would make the request unnecessary.
+    """
     words = text or sentence("question.met", tool=tool.name, pattern=pattern)
     return _question(
         log,
@@ -84,7 +89,7 @@ def question_on_the_way(
 def question_about(
     log: TurnLog, call: ToolCall, tool: Tool, kind: Kind, *, result: ToolResult | None = None, place: int = 0
 ) -> Question:
-    """May it run once more after a crash? May the model see its result?"""
+    """Ask whether a call may run again after a crash, or whether the model may see its result."""
     because: Cause = "interrupted" if kind == "interrupted" else "review"
     words = _WORDS[kind](call.tool)
     return _question(
@@ -103,7 +108,7 @@ def question_of_tool(
     schema: dict[str, JsonValue] | None,
     place: str,
 ) -> Question:
-    """What the tool itself wants to know."""
+    """Build the question that the tool itself asks."""
     return _question(
         log,
         call,
@@ -142,7 +147,7 @@ def _question(  # noqa: PLR0917 - what every question has
     result: ToolResult | None = None,
     foreseen: Foreseen = Foreseen(),  # noqa: B008 - nobody changes it
 ) -> Question:
-    """The same one, asked again after a crash, has the same id."""
+    """Build a request. Repeated after a crash, it gets the same ID."""
     if call.made_in is not None and kind != "tool":
         text = together([text, _line_of(log, call.made_in)])
     return Question(

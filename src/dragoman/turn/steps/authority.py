@@ -1,6 +1,8 @@
-"""Loads what decides about the calls of a turn: rules, bounds, grants, pins, and the rules of its givers.
+"""Loads the rules, bounds, grants and pins that decide about the calls of a turn, and the rules of its
+givers.
 
-`tools/authorize.py` decides by it. What another process may have changed a moment ago is read for each call.
+`tools/authorize.py` decides with them. Data that another process may just have changed is read for each
+call.
 """
 
 from __future__ import annotations
@@ -28,15 +30,18 @@ from dragoman.workspace.workspaces import Workspace
 
 @dataclass(slots=True)
 class Givers:
-    """Who a turn is no freer than: agents that handed over to its own or gave it as a task, and the nodes
-    that accepted it and the turns above it, by the rules they had then."""
+    """Agents and processes that limit a turn's freedom.
+
+    They are the agents that handed over to its agent or gave it a task, and the processes that accepted it
+    and the turns above it, with their rules at that time.
+    """
 
     agents: list[Agent] = field(default_factory=list)
     nodes: list[list[Rule]] = field(default_factory=list)
 
     @classmethod
     def of(cls, options: TurnOptions, earlier: Sequence[Agent]) -> Givers:
-        """Of a turn in which these agents answered before the one that does now."""
+        """Return the givers of a turn in which these agents answered before the current one."""
         node = options.accepted
         return cls([*earlier], [[*node.rules, *node.agent]] if node is not None else [])
 
@@ -48,9 +53,11 @@ class Givers:
 async def load_grants(
     services: Services, conversation: str, folder: str | None, sender: str | None = None
 ) -> list[Rule]:
-    """What applies, in this folder, to what a user sends: the user's own grants and denials, and what the
-    owner denies. Everything is denied to a user who was removed. Read from the store for each decision:
-    another process may have denied something a moment ago (P13)."""
+    """Return the grants that apply to a user's turns in this folder.
+
+    They are the user's grants and denials, and the owner's denials. A removed user is denied everything. Each
+    decision reads the store, because another process may just have added a denial (P13).
+    """
     grants = await services.store.grants(conversation, user=sender)
     now = services.clock() if grants else 0.0
     return [
@@ -62,7 +69,7 @@ async def load_grants(
 
 
 def _origin(grant: Grant) -> str:
-    """For whoever asks why a call ran: which grant, and when it was given."""
+    """Name the grant and its time, for users who inspect why a call ran."""
     return f"{grant.id} of {datetime.fromtimestamp(grant.created).isoformat(' ', 'seconds')}"
 
 
@@ -81,8 +88,11 @@ async def load_authority(
     format: str = "",
     arguments: Arguments | None = None,
 ) -> Authority:
-    """Of the user who sent the turn. `grants` where they were loaded a moment ago; `arguments` for a call as
-    a whole: they may ask something of its cage."""
+    """Load the authority of the user who sent the turn.
+
+    Pass `grants` if they were just loaded. Pass `arguments` for a whole call, which may need something from
+    its sandbox.
+    """
     folder = workspace.path if workspace is not None and grants is None else None
     pinned = None
     if tool.fingerprint is not None:
@@ -106,7 +116,7 @@ async def load_authority(
 
 
 async def _load_cage(services: Services, workspace: Workspace | None, *, look: bool) -> Cage | None:
-    """What programs run in here, as things stand."""
+    """Return the current sandbox of programs."""
     if services.cage.use == "off" or workspace is None:
         return None
     bounds = bounds_in(services, workspace)
@@ -116,8 +126,11 @@ async def _load_cage(services: Services, workspace: Workspace | None, *, look: b
 def authority_by_rules(
     services: Services, agent: Agent, *, workspace: Workspace | None, tool: Tool, givers: Givers
 ) -> Authority:
-    """What rules alone say. An agent is held to what it was when the turn began and to what it is now: its
-    texts stay, and what it is denied meanwhile is denied (P13)."""
+    """Return the authority from rules alone.
+
+    An agent is bound by its definition at the turn's start and by the current one: its texts stay, and later
+    denials apply (P13).
+    """
     brought = _brought(tool)
     agents = [agent, *givers.agents]
     now = [services.agents_now.get(one.name, one) for one in agents]
@@ -132,19 +145,19 @@ def authority_by_rules(
 
 
 def bounds_in(services: Services, workspace: Workspace | None) -> list[Rule]:
-    """What nobody gets around: anywhere, and in this folder."""
+    """Return the bounds that nothing overrides, everywhere and in this folder."""
     if workspace is None:
         return [*services.bounds]
     return [*services.bounds, *workspace.find_bounds(), *workspace.bounds]
 
 
 def _brought(tool: Tool) -> list[Rule]:
-    """Before all other rules, and so the weakest: who sent a tool along runs it, or does not."""
+    """Return the weakest rule, placed before all others: a tool that came with the message may be called."""
     return [Rule(tool.permission, "*", "allow", "it came with the message")] if tool.brought else []
 
 
 async def load_givers(services: Services, conversation: Conversation) -> Givers:
-    """Of the turns whose calls opened this conversation, the nearest first."""
+    """Return the givers from the turns whose calls opened this conversation, the nearest first."""
     found = Givers()
     while conversation.parent is not None and conversation.call is not None:
         found.add(await _givers_by_call(services, conversation.call))
@@ -153,7 +166,7 @@ async def load_givers(services: Services, conversation: Conversation) -> Givers:
 
 
 async def _givers_by_call(services: Services, call: str) -> Givers:
-    """Nobody in particular where that is not known: what an import brought has messages and no turns."""
+    """Return the givers of a call. A plain agent if its turn is unknown, as after an import."""
     try:
         row = await services.store.turn_of_call(call)
     except NotFound:

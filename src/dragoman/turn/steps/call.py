@@ -1,6 +1,6 @@
-"""One call on its way to its one result: planned, asked about, run, reviewed, stored.
+"""Carries one call to its result: plan, approval, run, review, storage.
 
-Each station is a fact, so a call that was left at any of them by a dead process is picked up there.
+Each stage is a fact, so a new owner resumes an interrupted call at its last stage.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ REJECTED = "A person did not let this call run."
 NOBODY_THERE = "No rule allows this call, and no user was there to approve it: it did not run."
 INTERRUPTED = "The program stopped while this call ran: whether it took effect is not known."
 WITHHELD = "The call ran. A person decided that its result is not to be shown."
-_FAILED = "dragoman.failed"  # in the metadata of a result that waits for its review: whether the call failed
-_GRACE = 5.0  # seconds a tool may take to stop when it is told to
+_FAILED = "dragoman.failed"  # In the metadata of a result waiting for review: whether the call failed.
+_GRACE = 5.0  # Maximum seconds for a tool to stop when requested.
 
 
 @dataclass(slots=True, frozen=True)
 class _Decided:
-    """A person's answer that is about to become a fact, in one transaction with what follows from it."""
+    """A user's answer, to be recorded as a fact in one transaction with its consequences."""
 
     facts: tuple[QuestionAnswered, ...] = ()
     signals: tuple[int, ...] = ()
@@ -77,7 +77,7 @@ _NOTHING = _Decided()
 
 
 class CallRun:
-    """One call of a running turn. `limit` is set where it may not run because a limit is reached."""
+    """One call of a running turn. `limit` is set if a reached limit prevents it."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class CallRun:
         self._limit = limit
 
     async def carry(self) -> None:
-        """From its present state to its result."""
+        """Carry the call from its current state to its result."""
         known = self._log.turn.calls[self._id]
         call = self._log.call(self._id)
         match known.state:
@@ -118,8 +118,10 @@ class CallRun:
                 await self._await_review(call, self._log.under_review[self._id])
 
     async def keep_decided(self) -> None:
-        """Its turn is stopped. What a client delivered or a person decided before that holds, but for a yes:
-        the call does not begin any more."""
+        """Apply results and decisions that arrived before the turn was stopped.
+
+        An approval has no effect: the call does not start.
+        """
         known, signals = self._log.turn.calls[self._id], self._prepared.signals
         call = self._log.call(self._id)
         answered = bool(known.questions) and signals.has_answer(known.questions[0])
@@ -172,7 +174,7 @@ class CallRun:
             await self._prepared.signals.collect()
 
     async def _answer_or_stop(self, question: Question) -> Received[Answer] | None:
-        """None where a person stopped all calls of the turn before this one was answered."""
+        """Return the answer. None if a user stopped all calls of the turn before it arrived."""
         if self._log.turn.limit == BY_PERSON:
             self._lanes.stopped.set()
         return await self._prepared.signals.answer_unless(question.id, self._lanes.stopped)
@@ -195,7 +197,7 @@ class CallRun:
         return await self._settle(call, CallState.REJECTED, ToolResult(text), decided=decided)
 
     def _tell_of_format(self, call: ToolCall, question: Question) -> None:
-        """D7: nobody could be asked, so it stays text."""
+        """D7: no user could be asked, so the call stays text."""
         rule = f"format:{question.rules[0].pattern}" if question.rules else "format"
         self._prepared.view.notice(
             sentence("format.text", tool=call.tool, format=call.format, rule=rule), "format"
@@ -239,7 +241,7 @@ class CallRun:
         return await plan_repeated(self._prepared, self._offer, call, approved)
 
     async def _run_again(self, call: ToolCall, planned: Plan) -> None:
-        """A new owner repeats a call whose tool says that it may be."""
+        """Repeat a call for a new owner, if its tool declares that this is safe."""
         match planned:
             case Ready():
                 await self._start(planned)
@@ -267,18 +269,19 @@ class CallRun:
         )
 
     async def _plan_late(self, ready: Ready, decided: _Decided, *, repeated: bool) -> Plan:
-        """Others ran before it: what let it run may have changed meanwhile."""
+        """Plan again after other calls ran: the reason that let this one run may have changed."""
         if repeated:
             return await self._plan_again(ready.call)
         return await plan_late(self._prepared, ready, allowed=bool(decided.facts))
 
     async def _began(self, ready: Ready, decided: _Decided) -> None:
-        """On disk before the tool does anything, so that nobody runs it twice without knowing."""
+        """Store the start before the tool runs, so that no process repeats the call unknowingly."""
         call, tool = ready.call, ready.tool
         if tool.fingerprint is not None and not self._lent:
             await self._log.store.set_pin(self._log.sender, tool.permission, tool.fingerprint)
         now = self._log.now()
-        first = call.started if tool.runs_programs else None  # its clock, which a rerun finds again
+        # Its first start is its clock, which a rerun restores.
+        first = call.started if tool.runs_programs else None
         running = replace_fast(call, state=CallState.RUNNING, started=first or now)
         await self._log.record(
             *decided.facts,
@@ -304,7 +307,9 @@ class CallRun:
             await hooks.see_end(ready.call, ready.tool, view)
 
     async def _execute(self, ready: Ready, slot: Slot) -> Outcome:
-        """In a task of its own. Where the turn is cancelled, a tool that may not be stopped runs on in it."""
+        """Run the tool in a separate task. If the turn is cancelled, a tool that must not be stopped
+        continues.
+        """
         tool = ready.tool
         program = None
         if tool.runs_programs:
@@ -327,7 +332,7 @@ class CallRun:
         await CallRun(self._prepared, self._offer, self._lanes, id, grants=grants, limit=limit).carry()
 
     async def _keep_delivered(self, call: ToolCall) -> None:
-        """Unless a person is to see it first."""
+        """Keep a result delivered by a client, unless a user must review it first."""
         received = await self._prepared.signals.result(self._id)
         review = self._log.turn.calls[self._id].review
         if review == "never" or (review == "on_error" and not received.value.get("failed")):
@@ -341,7 +346,7 @@ class CallRun:
         return await self._returned(call, self._tool_of(call), Outcome(state, result), decided)
 
     def _tool_of(self, call: ToolCall) -> Tool:
-        """The tool of a call that ran. Where it is gone since, what was known of it still holds."""
+        """Return the tool of a call that ran. If it is gone, its known properties still apply."""
         if (found := self._offer.find(call.tool)) is not None:
             return found[1]
         return gone_tool(call.tool, self._log.turn.calls[self._id].review)
@@ -385,7 +390,7 @@ class CallRun:
         return await self._settle(call, state, result, decided=decided)
 
     def _withdraw_questions(self, why_closed: str = "the tool did not wait for the answer") -> None:
-        """What a tool asked beside its work, and has not waited for."""
+        """Withdraw requests that a tool made without waiting for their answers."""
         open = self._log.turn.calls[self._id].questions
         if open:
             why = dict.fromkeys(open, why_closed)
@@ -395,7 +400,9 @@ class CallRun:
 
     @property
     def _lent(self) -> bool:
-        """Whether another user than the sender let it run: the sender has not seen what the tool says now."""
+        """Return whether another user than the sender let it run: the sender has not seen the tool's current
+        text.
+        """
         questions = (q for q in self._log.questions.values() if q.call == self._id)
         return any(q.answer is not None and q.answer.lent for q in questions)
 

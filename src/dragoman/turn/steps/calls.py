@@ -1,4 +1,4 @@
-"""Runs the calls of a reply to their results, and decides about those that a crash cut short."""
+"""Runs the calls of a reply to their results, and handles those that a crash interrupted."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ from dragoman.turn.steps.stream import Streamed
 
 @dataclass(slots=True, frozen=True)
 class Settled:
-    """A step that is over."""
+    """The outcome of a finished step."""
 
     prepared: PreparedTurn
     again: bool
 
 
 async def run_calls(streamed: Streamed, lanes: Lanes) -> Settled:
-    """Carry every call to its result, with `on_after_request` beside them, and finish the step."""
+    """Carry every call to its result while `on_after_request` runs, and finish the step."""
     prepared, log = streamed.prepared, streamed.prepared.log
     was_closing, finish = log.turn.closes, log.turn.finish
     if finish in REFUSED:
@@ -61,7 +61,7 @@ async def run_calls(streamed: Streamed, lanes: Lanes) -> Settled:
         work += [
             CallRun(prepared, streamed.offer, lanes, id, grants=grants, limit=skipped.get(id)).carry
             for id in unsettled
-            if log.turn.calls[id].parent is None  # its program carries the others
+            if log.turn.calls[id].parent is None  # Programs carry their inner calls themselves.
         ]
     appenders: list[tuple[Plugin, Appender]] = []
     if streamed.message is not None:
@@ -84,14 +84,15 @@ async def run_calls(streamed: Streamed, lanes: Lanes) -> Settled:
     goes_on = goes_on or log.turn.steered
     limit = ""
     if not goes_on and (log.turn.goes_on or any(append.again for _, append in appenders)):
-        limit = (await _limits(prepared)).limit  # a plugin wants to go on: what a turn may use comes first
+        # If a plugin wants to continue, the turn's limits take precedence.
+        limit = (await _limits(prepared)).limit
         goes_on = not limit
     _tell_the_end(prepared, streamed.message, goes_on, limit)
     return await _finish(prepared, goes_on, streamed.message, limit)
 
 
 def _tell_the_end(prepared: PreparedTurn, reply: Message | None, goes_on: bool, limit: str) -> None:
-    """Tell a person how a reply ended, where that is not as it should be and it does not go on."""
+    """Notify users how a reply ended, if the end is abnormal and the reply is not continued."""
     finish = prepared.log.turn.finish
     reason = str(reply.metadata.get("reason", "")) if reply is not None else ""
     text = notice_of(finish, prepared.model.name, reason)
@@ -104,11 +105,11 @@ NOT_RUN = "The reply was refused or filtered before it was complete: this call d
 
 
 async def _cancel_calls(prepared: PreparedTurn) -> None:
-    """Whoever refuses, or is filtered, does not get its calls run."""
+    """Cancel the calls of a reply that was refused or filtered."""
     log = prepared.log
     calls = [
         replace(log.call(id), state=CallState.CANCELLED, result=ToolResult(NOT_RUN), ended=log.now())
-        for id in reversed(log.turn.unsettled)  # those of a program before it
+        for id in reversed(log.turn.unsettled)  # calls of a program before the program's call
     ]
     if calls:
         facts = [CallFinished(call.id, call.state) for call in calls]
@@ -119,7 +120,7 @@ async def _cancel_calls(prepared: PreparedTurn) -> None:
 
 
 async def _limits(prepared: PreparedTurn) -> PlannedCalls:
-    """What the plugins say of the calls of this reply: which are not to run, and which limit each is over."""
+    """Return the plugins' limits for the calls of this reply: which to skip, and the limit each exceeds."""
     log, step = prepared.log, prepared.log.turn.step
     made = log.turn.calls.items()
     calls = PlannedCalls([log.call(id) for id, one in made if one.step == step and one.parent is None])
@@ -136,7 +137,7 @@ async def _finish(prepared: PreparedTurn, goes_on: bool, reply: Message | None, 
     else:
         try:
             await log.record(fact)
-        except Unread:  # a person said something at the last moment
+        except Unread:  # A user sent a message at the last moment.
             await prepared.signals.collect()
             await take_in_steering(log, prepared.signals)
             return await _finish(prepared, log.turn.steered, reply)
@@ -146,7 +147,7 @@ async def _finish(prepared: PreparedTurn, goes_on: bool, reply: Message | None, 
 
 
 def _stopped(prepared: PreparedTurn) -> bool:
-    """A person said no, and a no is to end the turn."""
+    """Return whether a user rejected a call and a rejection ends the turn."""
     turn = prepared.log.turn
     return prepared.services.on_reject == "stop" and any(
         call.state is CallState.REJECTED and call.asked
@@ -156,10 +157,9 @@ def _stopped(prepared: PreparedTurn) -> bool:
 
 
 async def all_of(work: Sequence[Callable[[], Coroutine[Any, Any, None]]]) -> None:
-    """Do it all at the same time. The first error stops the rest and is raised as it is.
+    """Run all of this work concurrently. The first error stops the rest and is raised unchanged.
 
-    The first piece runs in this very task: what it records right away is written together with what was
-    recorded before.
+    The first item runs in this task, so its immediate records share a write with earlier ones.
     """
     if not work:
         return None
@@ -192,17 +192,17 @@ def _at_once(prepared: PreparedTurn, plugin: Plugin) -> Callable[[int, Appended]
 
 
 async def _append_deferred(prepared: PreparedTurn, appenders: list[tuple[Plugin, Appender]]) -> None:
-    """Those with the higher priority first, then by registration, then in the order appended."""
+    """Append deferred messages: higher priority first, then by registration, then in the order appended."""
     deferred = [
         (plugin, place, wanted) for plugin, appender in appenders for place, wanted in appender.deferred
     ]
-    deferred.sort(key=lambda one: -one[2].priority)  # the sort is stable: the rest is in order already
+    deferred.sort(key=lambda one: -one[2].priority)  # The sort is stable, which keeps the remaining order.
     if deferred:
         await _append(prepared, deferred)
 
 
 async def _append(prepared: PreparedTurn, wanted: Sequence[tuple[Plugin, int, Appended]]) -> None:
-    """Add messages, each once: one that was added before the process died has its name already."""
+    """Add each message once: one added before the process died already has its ID."""
     log = prepared.log
     facts: list[Fact] = []
     messages: list[Message] = []
@@ -232,12 +232,15 @@ async def _append(prepared: PreparedTurn, wanted: Sequence[tuple[Plugin, int, Ap
             log.publish(MessageAdded(message))
 
 
-# What becomes of calls that were running when the process of their turn died.
+# Handles calls that were running when the process of their turn died.
 
 
 async def recover(log: TurnLog, offer: Offer) -> None:
-    """By each tool's own word: run it again, ask, or say that nobody knows. Everything else is found by
-    its state: a torn step is asked again, a question stays open, a client may still deliver."""
+    """Handle interrupted calls as each tool declares: run again, ask a user, or report an unknown outcome.
+
+    Everything else follows from its state: an interrupted step is requested again, an approval request stays
+    open, and a client can still deliver.
+    """
     for id in log.turn.unsettled:
         known = log.turn.calls[id]
         if known.state is CallState.RUNNING and not known.client:
@@ -250,7 +253,7 @@ async def recover(log: TurnLog, offer: Offer) -> None:
 
 
 async def _ask(log: TurnLog, call: ToolCall, tool: Tool) -> None:
-    """The tool that asked something is gone: its own questions go with it."""
+    """Ask whether to repeat the call. Requests by the stopped tool are withdrawn."""
     starts = log.turn.calls[call.id].starts
     question = question_about(log, call, tool, "interrupted", place=starts)
     withdrawn = [QuestionWithdrawn(call.id, id) for id in log.turn.calls[call.id].questions]
@@ -276,5 +279,5 @@ async def _give_up(log: TurnLog, call: ToolCall) -> None:
 
 
 def _closed(log: TurnLog, call: ToolCall) -> dict[str, str]:
-    """The questions that died with the tool that asked them."""
+    """Return the requests to close, because the tool that made them has stopped."""
     return dict.fromkeys(log.turn.calls[call.id].questions, "the program stopped while the tool waited")

@@ -1,4 +1,4 @@
-"""Stops turns: one by itself, and with a turn the tasks that its calls gave."""
+"""Stops turns: a single turn, and the tasks that its calls gave."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from dragoman.turn.services import Services
 from dragoman.turn.steps.finalize import conclude, keep_what_came
 
 Wake: TypeAlias = Callable[[str], Awaitable[None]]
-"""Lets a turn read what came in for it, wherever it is."""
+"""Lets a turn read its new signals, in any process."""
 
 _NO_ANSWER = frozenset({CallState.CANCELLED, CallState.INTERRUPTED, CallState.FAILED})
 
 
 async def cancel_turn(services: Services, wake: Wake, turn: str, reason: str, by: str | None = None) -> bool:
-    """Stop a turn that has begun, in whatever state and process it is. False where it was over already."""
+    """Stop a started turn, in any state and process. Return False if it was over already."""
     if not await services.store.post(turn, "cancel", {"reason": reason, **({"by": by} if by else {})}):
         return False
     try:
@@ -34,10 +34,10 @@ async def cancel_turn(services: Services, wake: Wake, turn: str, reason: str, by
 async def end_quarantined(
     services: Services, wake: Wake, turn: str, reason: str, by: str | None = None
 ) -> None:
-    """Cancel a turn that cannot go on here: by its facts, or, where these cannot be read, as it is."""
+    """Cancel a turn that cannot continue here: through its facts or, if they are unreadable, as it is."""
     store = services.store
     if await store.claim(turn) is None:
-        return  # somebody else has it, and hears of the cancel
+        return  # Another process owns the turn, and receives the cancel.
     try:
         log = await read_turn(services, turn)
     except TurnQuarantined:
@@ -53,13 +53,13 @@ async def end_quarantined(
 
 
 async def cancel_tasks(services: Services, log: TurnLog, wake: Wake) -> None:
-    """Nobody waits any more for the turns that calls of this one began: they end with it."""
+    """Cancel the turns that this turn's calls started, since no call waits for them."""
     calls = {id for id, call in log.turn.calls.items() if call.state in _NO_ANSWER}
     await _cancel_opened_by(services, wake, log.conversation.id, calls)
 
 
 async def _cancel_tasks_of_unread(services: Services, wake: Wake, turn: str) -> None:
-    """The same by the calls of its messages, which stay as they were."""
+    """Do the same from the calls of its messages, which stay unchanged."""
     conversation = (await services.store.turn(turn)).conversation
     messages, _ = await services.store.messages(conversation)
     made = (call for message in messages if message.turn == turn for call in message.all_calls)
@@ -70,7 +70,7 @@ async def _cancel_tasks_of_unread(services: Services, wake: Wake, turn: str) -> 
 async def _cancel_opened_by(
     services: Services, wake: Wake, conversation: str, calls: Collection[str]
 ) -> None:
-    """What a person said since in one of those conversations is theirs, and goes on."""
+    """Cancel only the first turn of each conversation: turns that a user sent there later continue."""
     for opened in await services.store.opened_by(conversation, calls) if calls else ():
         for begun in (await services.store.turns(opened.id))[:1]:
             if begun.live:

@@ -1,4 +1,4 @@
-"""Conversations that belong together: one gave the other a task, and both work in the same folder."""
+"""Finds conversations that belong together: one gave the other a task, and both work in the same folder."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ async def sender_of(store: Store, row: TurnRow) -> str:
 
 
 async def root_of(store: Store, conversation: Conversation) -> str:
-    """The conversation that a task's one began in, at last."""
+    """Return the outermost conversation above a task's conversation."""
     while conversation.parent is not None:
         conversation = await store.conversation(conversation.parent)
     return conversation.id
 
 
 async def family_of(store: Store, conversation: str) -> list[str]:
-    """Those where what was done in this one may have been taken back: which gave tasks, and got them."""
+    """Return the conversations connected by tasks, in which changes of this one may have been reverted."""
     return await store.within(await root_of(store, await store.conversation(conversation)))
 
 
 async def tasks_given(
     store: Store, conversation: str, calls: Collection[str]
 ) -> tuple[dict[str, str], list[TurnRow]]:
-    """The conversations that these calls opened, and theirs, each with which of the calls it was; and the
-    turns in them."""
+    """Return the conversations that these calls opened, including nested ones, each with its call, and their
+    turns.
+    """
     tasks: dict[str, str] = {}
     for one in await store.opened_by(conversation, calls) if calls else ():
         tasks[one.id] = tasks.get(one.parent or "") or one.call or ""

@@ -1,4 +1,4 @@
-"""The end of a turn: what had arrived is kept, every call has its result, and the last fact is recorded."""
+"""Ends a turn: keeps what had arrived, gives every call a result, and records the last fact."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def one_error(errors: Sequence[BaseException]) -> BaseException | None:
 
 
 def torn_reply(log: TurnLog, finish: str, error: BaseException | None) -> Appending | None:
-    """What has arrived of a reply that broke off, for the plugins to see before it is kept."""
+    """Return what arrived of an interrupted reply, for the plugins to see before it is stored."""
     draft, log.draft = log.draft, None
     if draft is None or log.turn.replied:
         return None
@@ -42,7 +42,8 @@ def torn_reply(log: TurnLog, finish: str, error: BaseException | None) -> Append
         told = failure_of(error)
         draft.fail(Error(told.error, told.kind, told.retryable))
     torn = Appending(replace(draft.message, finish=finish))
-    if (seen := log.draft_seen) is not None:  # it broke off in a plugin's hook: what they did to it holds
+    # A plugin's hook interrupted the reply. The plugins' changes to it stay.
+    if (seen := log.draft_seen) is not None:
         error_parts = tuple(part for part in torn.message.parts if isinstance(part, Error))
         torn.message = replace(seen.message, parts=(*seen.message.parts, *error_parts), finish=finish)
         torn.prevented, torn.placed = seen.prevented, seen.placed
@@ -50,19 +51,19 @@ def torn_reply(log: TurnLog, finish: str, error: BaseException | None) -> Append
 
 
 async def keep_what_came(log: TurnLog, signals: Signals, finish: str, torn: Appending | None) -> None:
-    """A turn is stopped: what has arrived of a reply is stored, and every open call gets its result."""
+    """Store what arrived of a stopped turn's reply, and give every open call its result."""
     facts: list[Fact] = []
     change = Change(closed=_open_questions(log, finish))
     calls: tuple[ToolCall, ...] = ()
     if torn is not None:
         kept = next((message for message in torn.added if message.id == torn.id), None)
-        used = torn.message.usage or Usage()  # where it was whole, and a plugin broke it off
+        used = torn.message.usage or Usage()  # set if the reply was complete and a plugin interrupted it
         end, stored = MessageEnd(finish, used, message=torn.id), kept is not None and bool(kept.parts)
         facts += received(log, kept, torn.message, end, stored=stored)
         change.messages += [message for message in torn.added if message.parts]
         calls = kept.calls if kept is not None else ()
     text = CANCELLED if finish == "cancelled" else BROKEN_OFF
-    open = reversed(log.turn.unsettled)  # those of a program before it
+    open = reversed(log.turn.unsettled)  # calls of a program before the program's call
     for call in (*(log.call(id) for id in open), *calls):
         settled = replace(call, state=CallState.CANCELLED, result=ToolResult(text), ended=log.now())
         change.calls.append(settled)
@@ -76,11 +77,11 @@ async def keep_what_came(log: TurnLog, signals: Signals, finish: str, torn: Appe
         log.publish(MessageEnd(finish, message=torn.id))
     if not (log.turn.state is State.FINALIZING and log.turn.finished):
         await signals.collect()
-        await take_in_steering(log, signals)  # what a person said is kept, though nobody answers it now
+        await take_in_steering(log, signals)  # Keep user messages, although the turn does not answer them.
 
 
 async def conclude(log: TurnLog, signals: Signals, error: BaseException | None) -> None:
-    """The last fact and the last event."""
+    """Record the last fact and publish the last event."""
     failure = failure_of(error) if error is not None else None
     while not await _recorded(log, _last_fact(log, failure)):
         await signals.collect()
@@ -98,7 +99,9 @@ async def conclude(log: TurnLog, signals: Signals, error: BaseException | None) 
 
 
 def _last_fact(log: TurnLog, failure: TurnFailed | None) -> TurnFailed | TurnCancelled | TurnCompleted:
-    """Made anew for each try: it happens when it is stored, and a cancel may have come in meanwhile."""
+    """Build the last fact for each attempt: it may be stamped once, and a cancel may have arrived
+    meanwhile.
+    """
     if failure is not None:
         return replace(failure)
     if log.cancelled is None:
@@ -107,7 +110,7 @@ def _last_fact(log: TurnLog, failure: TurnFailed | None) -> TurnFailed | TurnCan
 
 
 async def _recorded(log: TurnLog, fact: TurnFailed | TurnCancelled | TurnCompleted) -> bool:
-    """False where something has come in that the turn has not read."""
+    """Record the fact. Return False if a signal arrived that the turn has not read."""
     told = _told_last(log, fact) if isinstance(fact, TurnFailed) else []
     try:
         await log.record(fact, change=Change(messages=list(told)))
@@ -119,8 +122,10 @@ async def _recorded(log: TurnLog, fact: TurnFailed | TurnCancelled | TurnComplet
 
 
 def _told_last(log: TurnLog, failed: TurnFailed) -> list[Message]:
-    """The error at the end of the branch, where it does not stand there yet: no reply had begun that could
-    tell of it, or a person said something after that reply."""
+    """Return the error as a message at the end of the branch, if the branch does not end with one already.
+
+    It is missing if no reply had started, or if a user sent a message after the reply.
+    """
     tip = log.path[-1] if log.path else None
     if tip is not None and any(isinstance(part, Error) for part in tip.parts):
         return []
@@ -144,7 +149,7 @@ def _told_last_id(turn: str | None, parent: str | None) -> str:
 
 
 def finish_of(turn: Turn) -> str:
-    """How the last reply of a turn ended: what is said of the whole turn."""
+    """Return how the last reply ended, as the end of the whole turn."""
     if turn.state is State.CANCELLED:
         return "cancelled"
     if turn.error is not None:
@@ -153,11 +158,11 @@ def finish_of(turn: Turn) -> str:
 
 
 def answer_of(messages: Sequence[Message]) -> str:
-    """What the turn said in the end: its last reply, with those before it that were cut off and went on."""
+    """Return the turn's answer: its last reply, with the truncated replies that it continues."""
     texts: list[str] = []
     for message in reversed(messages):
         if message.id == _told_last_id(message.turn, message.parent):
-            continue  # it tells of the end, and is nothing the turn said
+            continue  # This message reports the end and is not part of the answer.
         if message.role == "user":
             if message.author is None:
                 break
@@ -172,14 +177,15 @@ def failure_of(error: BaseException) -> TurnFailed:
     main = error.exceptions[0] if isinstance(error, BaseExceptionGroup) else error
     if isinstance(main, ProviderError):
         return TurnFailed(str(main), main.kind, main.retryable)
-    if isinstance(main, DragomanError):  # its text says it all
+    if isinstance(main, DragomanError):  # Its text is complete.
         return TurnFailed(str(main))
     return TurnFailed(f"{_hook_that_failed(main)}{type(main).__name__}: {main}")
 
 
 def _hook_that_failed(error: BaseException) -> str:
-    """Which plugin, and which of its hooks, by the frames the error passed: nobody counts them before one
-    fails."""
+    """Name the plugin and hook that failed, from the error's frames, so that no bookkeeping is
+    needed before.
+    """
     for frame, _ in walk_tb(error.__traceback__):
         plugin = frame.f_locals.get("self")
         if isinstance(plugin, Plugin) and frame.f_code.co_name in vars(Plugin):

@@ -1,4 +1,4 @@
-"""The calls that a program makes: calls of the turn like any other, which belong to the program's own."""
+"""Runs the calls that a program makes: ordinary calls of the turn that belong to the program's call."""
 
 from __future__ import annotations
 
@@ -28,13 +28,15 @@ from dragoman.turn.steps.prepare import PreparedTurn
 from dragoman.turn.steps.slots import Slot
 
 ENDED = "The program ended without waiting for this call."
-_GRACE = 5.0  # seconds that tools have to stop when their program is over
+_GRACE = 5.0  # Maximum seconds for tools to stop when their program is over.
 Carry: TypeAlias = Callable[[str, Sequence[Rule], str | None], Coroutine[Any, Any, None]]
 
 
 class CallsOfProgram:
-    """What a running program has of its turn (`InnerCalls`). `carry` brings a call to its result, given the
-    grants and the limit that keeps it from running."""
+    """Gives a running program access to its turn (`InnerCalls`).
+
+    `carry` brings a call to its result, given the grants and the limit that prevents it.
+    """
 
     def __init__(self, prepared: PreparedTurn, offer: Offer, program: str, slot: Slot, carry: Carry) -> None:
         self._prepared = prepared
@@ -43,7 +45,7 @@ class CallsOfProgram:
         self._slot = slot
         self._carry = carry
         self._carried: dict[str, asyncio.Task[None]] = {}
-        self._moved = asyncio.Event()  # one of them is over
+        self._moved = asyncio.Event()  # set when a call is over
         self._ids: dict[int, str] = {}
         self._numbers = {self._id(one): one for one in self._recorded_numbers()}
         self._newest = max(self._numbers.values(), default=-1)
@@ -88,7 +90,7 @@ class CallsOfProgram:
             facts = tuple(InnerCall(one.id, one.tool, one.hash) for one in made)
             log.record_soon(
                 CallsMade(self._program, facts), change=Change(made=made)
-            )  # on disk as they start
+            )  # The calls are stored as they start.
             self._newest = wanted[-1].number
             for one in made:
                 assert one.made_in is not None
@@ -114,7 +116,7 @@ class CallsOfProgram:
     async def next_result(self, numbers: Sequence[int]) -> tuple[int, ToolCall]:
         ids = [self._ids[number] for number in numbers]
         if (first := self._first_settled(ids)) is None:
-            async with self._slot.freed():  # others run meanwhile
+            async with self._slot.freed():  # Other calls use the slot meanwhile.
                 while (first := self._first_settled(ids)) is None:
                     await self._moved.wait()
                     self._moved.clear()
@@ -130,7 +132,7 @@ class CallsOfProgram:
         return min(settled)[1] if settled else None
 
     def _is_stopped(self) -> bool:
-        """A person stopped all calls, or said no where a no ends the turn."""
+        """Return whether a user stopped all calls, or rejected one where a rejection ends the turn."""
         turn = self._log.turn
         return turn.limit == BY_PERSON or (
             self._prepared.services.on_reject == "stop"
@@ -154,7 +156,7 @@ class CallsOfProgram:
         if open:
             await asyncio.wait(open, timeout=_GRACE)
         if cancelled:
-            return  # the end of the turn settles them with all others, or its next owner goes on with them
+            return  # The end of the turn settles them with all others, or its next owner resumes them.
         log = self._log
         for id in [id for id in log.turn.unsettled if id in self._numbers]:
             questions = log.turn.calls[id].questions

@@ -1,7 +1,7 @@
-"""What is to become of a call: it runs, a person is asked, or it is answered without being run.
+"""Plans a call: run it, ask a user, or answer it without running it.
 
-The call is repaired first, then the plugins see it, then `authorize` decides: in this order, so that what a
-person is asked about is exactly what would run. The same way is gone again when the arguments were edited.
+The call is repaired first, then the plugins see it, then `authorize` decides. The order ensures that a user
+is asked about exactly what would run. Edited arguments take the same steps again.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from dragoman.turn.steps.authority import load_authority
 from dragoman.turn.steps.prepare import PreparedTurn
 
 _log = logging.getLogger("dragoman.turn")
-_PATIENCE = 2  # replies with the same hopeless call that are answered; the next one closes the turn
-BY_PERSON = sentence("limit.person")  # as a limit is told
+_PATIENCE = 2  # Number of replies answered with the same failing call. The next one closes the turn.
+BY_PERSON = sentence("limit.person")  # the text of the limit
 STOPPED = "A person stopped the calls of this turn: answer with what there is."
 NO_CALL = "This is text, not a call."
 REDEFINED = "The tool changed its definition while a person was asked about this call: it did not run."
@@ -40,7 +40,7 @@ MOVED = "What the call asks for leads elsewhere now than when a person was asked
 
 @dataclass(slots=True, frozen=True)
 class Ready:
-    """It may run."""
+    """The call may run."""
 
     call: ToolCall
     tool: Tool
@@ -49,7 +49,7 @@ class Ready:
 
 @dataclass(slots=True, frozen=True)
 class Asking:
-    """It may run if a person says so."""
+    """The call may run if a user allows it."""
 
     call: ToolCall
     question: Question
@@ -57,7 +57,9 @@ class Asking:
 
 @dataclass(slots=True, frozen=True)
 class AnsweredCall:
-    """It does not run; this is its result. With a `limit` the model gets no more calls in this turn."""
+    """The call does not run, and this is its result. With a `limit`, the model gets no more calls in this
+    turn.
+    """
 
     call: ToolCall
     state: CallState
@@ -69,7 +71,7 @@ Plan: TypeAlias = Ready | Asking | AnsweredCall
 
 
 async def plan(prepared: PreparedTurn, offer: Offer, call: ToolCall, grants: Sequence[Rule]) -> Plan:
-    """A call as the model made it."""
+    """Plan a call as the model made it."""
     if _is_closed(prepared, call):
         return AnsweredCall(call, CallState.SKIPPED, "There are no more tool calls in this turn.")
     fitted = fit(offer, call)
@@ -84,7 +86,7 @@ async def plan(prepared: PreparedTurn, offer: Offer, call: ToolCall, grants: Seq
     planned = await _seen_by_plugins(prepared, offer, call)
     if isinstance(planned, AnsweredCall):
         return planned
-    if planned.arguments != call.arguments:  # a plugin may have made them fit
+    if planned.arguments != call.arguments:  # A plugin may have made the arguments fit.
         fitted = fit(offer, changed(call, planned.arguments))
     fitted = fitted if isinstance(fitted, AnsweredCall) else _fit_now(prepared, *fitted)
     if isinstance(fitted, AnsweredCall):
@@ -103,16 +105,17 @@ async def plan(prepared: PreparedTurn, offer: Offer, call: ToolCall, grants: Seq
 async def plan_answered(
     prepared: PreparedTurn, offer: Offer, call: ToolCall, question: Question, answer: Answer
 ) -> Plan:
-    """A call that a person allowed, perhaps with other arguments: decided about once more, as it is now."""
+    """Plan a call that a user allowed, possibly with other arguments, under the current conditions."""
     edited = answer.arguments is not None and canonical(answer.arguments) != canonical(call.arguments)
     if edited:
         assert answer.arguments is not None
         call = changed(call, answer.arguments)
-    if question.fingerprint is not None and offer.find(call.tool):  # a foreign tool may be another one by now
+    # The external tool may have changed meanwhile.
+    if question.fingerprint is not None and offer.find(call.tool):
         now = prepared.services.toolbox.offer().find(call.tool)
         if now is None or now[1].fingerprint != question.fingerprint:
             return AnsweredCall(call, CallState.FAILED, REDEFINED)
-        offer = replace(offer, tools={**offer.tools, now[0]: now[1]})  # as the person has read of it
+        offer = replace(offer, tools={**offer.tools, now[0]: now[1]})  # Use the tool as the user saw it.
     fitted = fit(offer, call)
     if isinstance(fitted, AnsweredCall):
         return fitted
@@ -127,7 +130,7 @@ async def plan_answered(
             fitted = fit(offer, call)
             if isinstance(fitted, AnsweredCall):
                 return fitted
-            call, tool = fitted  # a plugin changed what the person wrote: they have to see that
+            call, tool = fitted  # A plugin changed the user's arguments, so the user must see the result.
             ask = Ask((Reason("plugin", sentence("question.changed")),))
             return await _asking(prepared, call, tool, ask)
         wishes = planned.wishes
@@ -151,15 +154,19 @@ async def plan_answered(
 
 
 async def answer_meanwhile(prepared: PreparedTurn, tool: Tool, call: ToolCall) -> Answer | None:
-    """What a rule says that was given while a person was about to be asked: who gave it found no question yet
-    that it could have settled."""
+    """Return the answer of a rule added while the request was being created.
+
+    The user who added the rule could not settle a request that did not exist yet.
+    """
     verdict = _authorized(tool, call, await _authority(prepared, tool, call, (), None))
     return answer_by_rule(verdict, Answer("allow", "always", at=prepared.log.now()))
 
 
 async def plan_late(prepared: PreparedTurn, ready: Ready, *, allowed: bool) -> Plan:
-    """A call that could have run and had to wait for others: if what let it run still does. `allowed` by a
-    person, it is not asked about again."""
+    """Plan a call that was allowed and had to wait for others: it runs if its permission still applies.
+
+    If a user `allowed` it, the user is not asked again.
+    """
     call, tool = ready.call, ready.tool
     if prepared.log.turn.limit == BY_PERSON:
         return AnsweredCall(call, CallState.SKIPPED, STOPPED)
@@ -175,8 +182,10 @@ async def plan_late(prepared: PreparedTurn, ready: Ready, *, allowed: bool) -> P
 
 
 async def plan_repeated(prepared: PreparedTurn, offer: Offer, call: ToolCall, approved: str | None) -> Plan:
-    """A call that was running when its process died and whose tool says that it may run again: if what let
-    it run still does. A person who allowed it did not allow what the tool may have become since."""
+    """Plan a repeatable call that was running when its process died: it runs if its permission still applies.
+
+    A user's approval does not cover a tool that has changed since.
+    """
     fitted = fit(offer, call)
     if isinstance(fitted, AnsweredCall):
         return fitted
@@ -201,7 +210,7 @@ async def plan_repeated(prepared: PreparedTurn, offer: Offer, call: ToolCall, ap
 
 
 def fit(offer: Offer, call: ToolCall) -> tuple[ToolCall, Tool] | AnsweredCall:
-    """The tool that is meant, and the call in that tool's own spelling."""
+    """Return the tool that is meant, and the call with that tool's spelling of names."""
     found = offer.find(call.tool)
     if found is None:
         return AnsweredCall(call, CallState.FAILED, unknown_tool(call.tool, offer.tools))
@@ -218,8 +227,10 @@ def fit(offer: Offer, call: ToolCall) -> tuple[ToolCall, Tool] | AnsweredCall:
 
 
 def _fit_now(prepared: PreparedTurn, call: ToolCall, tool: Tool) -> tuple[ToolCall, Tool] | AnsweredCall:
-    """The same, for a foreign tool that has changed since it was offered: what it is now is what would run,
-    and what a person is asked about."""
+    """Do the same with the current definition of an external tool that changed since it was offered.
+
+    That definition is what would run, and what a user is asked about.
+    """
     now = prepared.services.toolbox.offer().find(call.tool) if tool.fingerprint is not None else None
     if now is None or now[1].fingerprint == tool.fingerprint or now[1].permission != tool.permission:
         return call, tool
@@ -227,12 +238,14 @@ def _fit_now(prepared: PreparedTurn, call: ToolCall, tool: Tool) -> tuple[ToolCa
 
 
 def changed(call: ToolCall, arguments: Arguments) -> ToolCall:
-    """The call with other arguments; what the model had asked for is kept beside them."""
+    """Return the call with other arguments. `original` keeps the model's."""
     return replace(call, arguments=arguments, original=call.asked_for)
 
 
 def _is_closed(prepared: PreparedTurn, call: ToolCall) -> bool:
-    """Whether a limit ended the calls before this one, in an earlier reply or in its own, or a person all."""
+    """Return whether a limit was reached by earlier calls, in this or an earlier reply, or a user stopped
+    all.
+    """
     turn = prepared.log.turn
     if not turn.closing or turn.closes or turn.limit == BY_PERSON:
         return turn.closing
@@ -259,22 +272,24 @@ async def _seen_by_plugins(
 
 
 async def _asking(prepared: PreparedTurn, call: ToolCall, tool: Tool, ask: Ask) -> Asking:
-    """With what it would write, before anything is written."""
+    """Build the request with a preview of what the call would write."""
     foreseen, fails = await _foreseen(prepared, tool, call) if tool.preview is not None else (Foreseen(), "")
     question = question_to_run(prepared.log, call, tool, ask, prepared.mode, foreseen=foreseen, fails=fails)
     return Asking(call, question)
 
 
 async def _foreseen(prepared: PreparedTurn, tool: Tool, call: ToolCall) -> tuple[Foreseen, str]:
-    """The diff it would make, or why it would make none. It is asked about all the same: what stands in a
-    file is told to nobody whom no person has let do that."""
+    """Return the diff that the call would make, or the reason why it would fail.
+
+    The user is asked anyway: a file's contents must not reach a model that no user allowed to read it.
+    """
     workspace = prepared.view.workspace
     try:
         with previewing(prepared.log.conversation.id):
             return await in_thread(lambda: foresee(tool, call.arguments, workspace)), ""
     except ToolFailed as error:
         return Foreseen(), str(error)
-    except Exception as error:  # a tool's own function
+    except Exception as error:  # The preview is the tool's function and may raise anything.
         _log.debug("%s cannot tell what it would write: %s", tool.name, error)
         return Foreseen(), ""
 
@@ -282,7 +297,7 @@ async def _foreseen(prepared: PreparedTurn, tool: Tool, call: ToolCall) -> tuple
 def _authorized(tool: Tool, call: ToolCall, authority: Authority) -> Run | Ask | Refuse:
     try:
         patterns = tool.patterns(call.arguments)
-    except Exception as error:  # a tool's own function: what it cannot name, nobody can allow
+    except Exception as error:  # A tool's function failed: a call with unknown patterns cannot be allowed.
         return Refuse(f"{tool.name} did not run: what it would touch cannot be told ({error}).")
     return authorize(tool, patterns, authority)
 
@@ -311,7 +326,7 @@ async def _authority(
 
 
 def _model_of(prepared: PreparedTurn, call: ToolCall) -> str:
-    """Which model made the call: of a chain, it may be any."""
+    """Return the model that made the call. In a chain, it may be any of them."""
     made = (
         message.model for message in prepared.log.messages if call.id in (one.id for one in message.calls)
     )
@@ -319,7 +334,9 @@ def _model_of(prepared: PreparedTurn, call: ToolCall) -> str:
 
 
 def _covered(reason: Reason, question: Question) -> bool:
-    """Whether who answered has decided this, too: a plugin's new question nobody has read yet."""
+    """Return whether the user's answer covers this reason. A plugin's new question was not part of the
+    request.
+    """
     return reason.cause != "plugin" or reason.text in question.text
 
 
@@ -327,12 +344,14 @@ def _covered(reason: Reason, question: Question) -> bool:
 
 
 def _refused_before(prepared: PreparedTurn, call: ToolCall) -> AnsweredCall | None:
-    """P10: what was refused in this turn and comes again unchanged is refused by itself, then closes it;
-    unless a person has said something since, which may be that they changed their mind."""
+    """P10: a refused call that comes again unchanged is refused automatically, then closes the turn.
+
+    A user message since then resets this, because the user may have changed their mind.
+    """
     if all(known.state is not CallState.REJECTED for known in prepared.log.turn.calls.values()):
         return None
     said = (place for place, message in enumerate(prepared.log.messages) if _is_said(message))
-    since = max(said, default=0)  # what is answered again was said in another turn
+    since = max(said, default=0)  # The message that a rerun answers belongs to another turn.
     replies = _earlier(prepared, call, lambda other: other.state is CallState.REJECTED, since)
     if replies >= _PATIENCE:
         text = f"{call.tool} was refused {replies} times with these arguments: there are no more calls now."
@@ -344,7 +363,9 @@ def _refused_before(prepared: PreparedTurn, call: ToolCall) -> AnsweredCall | No
 
 
 def _patiently(prepared: PreparedTurn, answered: AnsweredCall) -> AnsweredCall:
-    """C10: what cannot run and comes again unchanged is told once or twice, then closes the turn."""
+    """C10: a call that cannot run and comes again unchanged is answered once or twice, then closes
+    the turn.
+    """
     call = answered.call
     replies = _earlier(prepared, call, lambda other: other.state is CallState.FAILED and not other.started)
     if replies < _PATIENCE:
@@ -354,23 +375,23 @@ def _patiently(prepared: PreparedTurn, answered: AnsweredCall) -> AnsweredCall:
 
 
 def _is_said(message: Message) -> bool:
-    """By a person."""
+    """Return whether a user sent the message."""
     return message.role == "user" and message.author is None
 
 
 def _earlier(
     prepared: PreparedTurn, call: ToolCall, counts: Callable[[ToolCall], bool], since: int = 0
 ) -> int:
-    """Replies of this turn before this one that held the very same call, and what became of it counts."""
+    """Count earlier replies of this turn that held the same call with an outcome that counts."""
     log = prepared.log
     earlier = (message for message in log.messages[since:] if message.id != log.turn.reply)
     replies = sum(any(counts(one) and _same(one, call) for one in message.all_calls) for message in earlier)
-    if call.made_in is not None:  # a program that tries again is no better than a model that does
+    if call.made_in is not None:  # A program that retries is treated like a model that does.
         own = log.inner_calls(call.made_in.call)
         replies += sum(counts(one) and _same(one, call) for one in own if one.id != call.id)
     return replies
 
 
 def _same(one: ToolCall, other: ToolCall) -> bool:
-    """By what the model wanted, whatever a plugin or a person made of it."""
+    """Compare what the model requested, whatever a plugin or a user changed."""
     return (one.tool, one.raw) == (other.tool, other.raw) and one.asked_for == other.asked_for

@@ -51,7 +51,7 @@ from dragoman.workspace.workspaces import Workspace
 
 @dataclass(slots=True, frozen=True)
 class PreparedTurn:
-    """A turn that may ask the model: its plugins have started."""
+    """A turn whose plugins have started, ready for requests."""
 
     services: Services
     log: TurnLog
@@ -63,7 +63,8 @@ class PreparedTurn:
     mode: Mode
     workspace: Workspace | None = None
     givers: Givers = field(default_factory=Givers)
-    kept: dict[str, Group] = field(default_factory=dict)  # of the toolbox, as it was at the first request
+    # tools of the toolbox, as they were at the first request
+    kept: dict[str, Group] = field(default_factory=dict)
 
     def watch_events(self) -> None:
         """Let the plugins that want it see every event."""
@@ -72,7 +73,9 @@ class PreparedTurn:
 
     @property
     def rules(self) -> list[Rule]:
-        """Those of the settings, then those of the agent, then those that nobody gets around."""
+        """Return the rules of the settings, then those of the agent, then the bounds that nothing
+        overrides.
+        """
         return [*self.services.rules, *self.agent.rules, *self.bounds]
 
     @property
@@ -80,7 +83,7 @@ class PreparedTurn:
         return bounds_in(self.services, self.workspace)
 
     def review(self, tool: Tool, offered_as: str) -> Review:
-        """Which of its results a person sees first: by the strictest of tool, settings and conversation."""
+        """Return which results a user sees first: the strictest policy of tool, settings and conversation."""
         node: Any = accepted.review if (accepted := self.log.turn.options.accepted) is not None else None
         said = _setting(self.log, "review")
         return review_of(tool, self.services.review, node, said, offered_as=offered_as)
@@ -88,7 +91,7 @@ class PreparedTurn:
 
 @dataclass(slots=True, frozen=True)
 class RequestReady:
-    """A request that may be sent, and the tools it offers."""
+    """A request that can be sent, and the tools it offers."""
 
     prepared: PreparedTurn
     request: Request
@@ -99,7 +102,7 @@ class RequestReady:
 
 
 def assemble(services: Services, log: TurnLog, signals: Signals) -> PreparedTurn:
-    """What this turn works with: what it was started with, or an error that says what of it is not here."""
+    """Collect what this turn was started with. Raise an error that names what is missing here."""
     options = log.turn.options
     hooks = Hooks(services.plugins, options.disabled)
     *earlier, agent = agents_in(services, log)
@@ -107,7 +110,7 @@ def assemble(services: Services, log: TurnLog, signals: Signals) -> PreparedTurn
 
     side_model = services.model(services.small_model) if services.small_model else None
     asked = options_of(services, agent, model, log.settings, options.options)
-    known: Mapping[str, JsonValue] = getattr(model, "default_options", {})  # one's own may have none
+    known: Mapping[str, JsonValue] = getattr(model, "default_options", {})  # Custom models may have none.
     workspace = services.workspace_of(options)
     view = TurnView(
         log,
@@ -126,13 +129,13 @@ def assemble(services: Services, log: TurnLog, signals: Signals) -> PreparedTurn
 
 
 def _output_of(services: Services, log: TurnLog) -> Output[Any] | None:
-    """The type that was sent with the turn; its schema, where that was in another process."""
+    """Return the output type sent with the turn, or its schema if the type was in another process."""
     inputs, spec = services.inputs.get(log.id, NO_INPUTS), log.turn.options.output
     return inputs.output or (SchemaOutput(spec) if spec is not None else None)
 
 
 async def find_deps(prepared: PreparedTurn) -> Any:
-    """What was sent with the turn, else what is made for it, else what the runtime has."""
+    """Return the dependencies sent with the turn, else those created for it, else the runtime's."""
     services = prepared.services
     sent = services.inputs.get(prepared.log.id, NO_INPUTS).deps
     if sent is not None:
@@ -144,7 +147,9 @@ async def find_deps(prepared: PreparedTurn) -> Any:
 
 
 async def hand_over(prepared: PreparedTurn) -> PreparedTurn:
-    """The same turn, for whoever it was handed to meanwhile: by several, where an answer was copied."""
+    """Return the turn prepared for the agent it was handed to, possibly through several agents in a copied
+    answer.
+    """
     services, log = prepared.services, prepared.log
     *earlier, agent = agents_in(services, log)
     binding = [one for one in earlier if one not in prepared.givers.agents]
@@ -160,7 +165,7 @@ async def hand_over(prepared: PreparedTurn) -> PreparedTurn:
 
 
 def model_of(services: Services, log: TurnLog, agent: Agent, *, handed: bool = False) -> Model:
-    """The model the turn was started with, never another one but that of an agent it was handed to."""
+    """Return the model the turn was started with, or that of an agent it was handed to, never another one."""
     options = log.turn.options
     if handed and agent.model is not None:
         return services.model(agent.model)
@@ -174,7 +179,7 @@ def model_of(services: Services, log: TurnLog, agent: Agent, *, handed: bool = F
 
 
 async def start_plugins(prepared: PreparedTurn, cleanups: list[Cleanup]) -> None:
-    """`on_turn_start`, one after another. What they leave to clean up goes into `cleanups` at once."""
+    """Run `on_turn_start` of one plugin after another. Each cleanup is added to `cleanups` immediately."""
     for plugin in prepared.hooks.turn_start:
         cleanup = await _start(plugin, prepared.view)
         if cleanup is not None:
@@ -182,7 +187,7 @@ async def start_plugins(prepared: PreparedTurn, cleanups: list[Cleanup]) -> None
 
 
 async def look_for_tools(prepared: PreparedTurn) -> None:
-    """Whatever is new, save for what a turn keeps until it is over (T14)."""
+    """Load new tools, except where a turn keeps the ones from its start (T14)."""
     toolbox = prepared.services.toolbox
     await toolbox.ready()
     if not prepared.kept:
@@ -190,7 +195,7 @@ async def look_for_tools(prepared: PreparedTurn) -> None:
 
 
 async def build_request(prepared: PreparedTurn) -> RequestReady:
-    """The next request: history first, so that no placeholder of the answer is ever part of it."""
+    """Build the next request. Read the history first, so that it never contains the answer's placeholder."""
     log, hooks, view = prepared.log, prepared.hooks, prepared.view
     await _check_sender(log)
     await take_in_steering(log, prepared.signals)
@@ -221,7 +226,7 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
     for plugin in hooks.before_request:
         await plugin.on_before_request(request, view)
     missing = [tool for name, tool in view.added_tools.items() if name not in offer.tools]
-    request.tools = (*request.tools, *(tool.spec() for tool in missing))  # added a moment ago
+    request.tools = (*request.tools, *(tool.spec() for tool in missing))  # added just now
     for plugin in hooks.before_sending:
         await plugin.on_before_request(request, view)
     if not talks:
@@ -236,7 +241,7 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
         request.tools = condensed(request.tools, program, functions, request.tool_choice)
     await _pin_at_first_sight(prepared, kept.values())
     view.forget_tools()
-    turn = log.turn  # a plugin may have compacted meanwhile
+    turn = log.turn  # A plugin may have compacted meanwhile.
     again = not turn.replied
     return RequestReady(
         prepared,
@@ -249,8 +254,10 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
 
 
 async def _check_sender(log: TurnLog) -> None:
-    """Nothing is asked of a model in the name of a member who was removed, also where the process that
-    removed them did not live to cancel this turn. It is cancelled here then."""
+    """Cancel the turn if its sender was removed, so that no model receives requests in that user's name.
+
+    This also covers a removing process that died before it cancelled the turn.
+    """
     if log.sender == log.conversation.owner:
         return
     if await log.store.right_of(log.conversation.id, log.sender) < Right.TAKE_PART:
@@ -260,8 +267,10 @@ async def _check_sender(log: TurnLog) -> None:
 
 
 async def _pin_at_first_sight(prepared: PreparedTurn, tools: Iterable[Tool]) -> None:
-    """What a foreign tool says of itself when it is first offered counts, also before it runs: if it says
-    something else later, a person is asked."""
+    """Pin an external tool's definition when it is first offered, even before it runs.
+
+    If the definition changes later, a user is asked.
+    """
     sender, seen = prepared.log.sender, prepared.services.seen_tools
     for tool in tools:
         if tool.fingerprint is None or (sender, tool.permission) in seen:
@@ -272,24 +281,25 @@ async def _pin_at_first_sight(prepared: PreparedTurn, tools: Iterable[Tool]) -> 
 
 
 def offer_of(prepared: PreparedTurn) -> Offer:
-    """The tools that are on now. None in mode `off`, and for a model that does not talk."""
+    """Return the enabled tools. None in mode `off`, and for models other than chat models."""
     if prepared.mode == "off" or not prepared.view.talks:
         return Offer({})
     switches = switches_of(prepared.model, _setting(prepared.log, "tools"), prepared.log.turn.options.tools)
     toolbox = prepared.services.toolbox
     offer = toolbox.offer(prepared.rules, switches, prepared.agent.tools, prepared.kept)
     brought = client_tools_of(prepared.log.turn.options, prepared.rules)
-    named = {spec.name for spec in prepared.log.turn.options.client_tools}  # denied or not: ours is not meant
+    # Even a denied client tool replaces the runtime's tool of that name.
+    named = {spec.name for spec in prepared.log.turn.options.client_tools}
     own = {name: tool for name, tool in offer.tools.items() if name not in named}
     tools = {**own, **brought}
     if handoffs_here(prepared.services, prepared.agent) and not hidden(NAME, prepared.rules):
         tools[NAME] = handoff_tool(prepared.services, prepared.agent, partial(_calls_now, prepared.log))
-    tools |= prepared.view.added_tools  # last, as when they are added
+    tools |= prepared.view.added_tools  # Merged last, as when they are added.
     return _deferred(prepared, replace(offer, tools=tools))
 
 
 def _deferred(prepared: PreparedTurn, offer: Offer) -> Offer:
-    """L1: above the budget, the tools of sources are found when they are needed."""
+    """L1: above the budget, tools of sources are left out until the model searches for them."""
     log = prepared.log
     return deferred_offer(
         prepared.services, prepared.agent, prepared.model, offer, log.path, settings=log.settings
@@ -297,8 +307,10 @@ def _deferred(prepared: PreparedTurn, offer: Offer) -> Offer:
 
 
 async def offer_to_calls(prepared: PreparedTurn, offer: Offer, calls: Iterable[str]) -> Offer:
-    """The tools for calls that were made before a restart, and are to run now: a server that still starts is
-    waited for, since a person may have allowed them."""
+    """Return the tools for calls made before a restart that must run now.
+
+    Wait for servers that are still starting, because a user may have allowed the calls.
+    """
     if all(offer.find(prepared.log.call(id).tool) for id in calls):
         return offer
     await prepared.services.toolbox.started()
@@ -309,15 +321,18 @@ _MOST_TOLD = 10_000
 
 
 def _tell_of_missing_sources(prepared: PreparedTurn) -> None:
-    """A server that cannot be started takes its tools with it: the model will say that there are none. Once a
-    conversation; of a server whose tools are known, the call tells it."""
+    """Report servers that cannot start, since the model will state that their tools do not exist.
+
+    Each is reported once per conversation. If a server's tools are known, their calls report the fault
+    instead.
+    """
     told, conversation = prepared.services.told_sources, prepared.log.conversation.id
     if len(told) >= _MOST_TOLD:
-        told.clear()  # a notice that comes twice costs less than memory that only grows
+        told.clear()  # A repeated notice is cheaper than unbounded memory.
     for source in prepared.services.toolbox.sources:
         if source.group().tools:
             continue
-        why = getattr(source, "error", "")  # one's own may have none
+        why = getattr(source, "error", "")  # Custom sources may lack it.
         if not why and getattr(source, "state", "") == "starting":
             why = sentence("tools.starting")
         if why and (conversation, source.name, str(why)) not in told:
@@ -326,8 +341,10 @@ def _tell_of_missing_sources(prepared: PreparedTurn) -> None:
 
 
 def _offered(prepared: PreparedTurn, request: Request, offer: Offer) -> dict[str, Tool]:
-    """The tools of a request as the plugins left it. One that a plugin puts in by its description alone must
-    be a tool there is; `TurnView.add_tool` brings one of its own."""
+    """Return the tools of a request after the plugins changed it.
+
+    A tool that a plugin adds by description must exist. `TurnView.add_tool` adds a custom one.
+    """
     tools = {**offer.tools, **prepared.view.added_tools}
     if any(spec.name not in tools for spec in request.tools):
         tools = {**prepared.services.toolbox.offer().tools, **tools}
@@ -345,8 +362,10 @@ def _calls_now(log: TurnLog) -> tuple[ToolCall, ...]:
 
 
 def mode_of(services: Services, log: TurnLog, *agents: Agent) -> Mode:
-    """As the send or the conversation says, else the agent. Of a task, and where agents handed over, the
-    strictest of all that was said. Of a word nobody knows, the careful reading."""
+    """Return the mode from the send or the conversation, else from the agent.
+
+    For a task, and after handovers, the strictest mode applies. An unknown word counts as `ask`.
+    """
     said = log.turn.options.mode or _setting(log, "mode")
     node = accepted.mode if (accepted := log.turn.options.accepted) is not None else services.mode
     nodes = max(services.mode, node, key=lambda mode: MODES.index(mode if mode in MODES else "ask"))
@@ -358,7 +377,10 @@ def mode_of(services: Services, log: TurnLog, *agents: Agent) -> Mode:
 
 
 async def _system_prompt(prepared: PreparedTurn, offer: Offer) -> str:
-    """R2: the layers and what plugins add; privacy, which comes last elsewhere, before the rules of tools."""
+    """R2: return the layers with the additions of plugins.
+
+    The privacy plugin comes last elsewhere. Its text precedes the rules of tools.
+    """
     layers = _system_layers(prepared, offer)
     plugins = sorted(prepared.hooks.system_prompt, key=lambda plugin: not plugin.comes_last)
     text = system_of([layer for layer in layers if layer[0] != TOOL_RULES])
@@ -383,13 +405,15 @@ def _system_layers(prepared: PreparedTurn, offer: Offer) -> list[tuple[str, str]
 
 
 def _dialect(log: TurnLog) -> str | None:
-    """How calls are made in this turn; None as it is known of the model."""
+    """Return the form of calls in this turn. None to use the model's known form."""
     wanted = log.turn.options.dialect or _setting(log, "dialect")
     return None if wanted == AUTO else wanted
 
 
 async def _native_models(prepared: PreparedTurn) -> set[str]:
-    """Models that made native calls in any conversation, before a restart and at other nodes, too (D6)."""
+    """Return models that made native calls in any conversation, including other processes and earlier runs
+    (D6).
+    """
     known = prepared.services.native_models
     if prepared.model.name not in known and _reads_text(prepared.model):
         known |= await prepared.log.store.native_models()
@@ -397,17 +421,19 @@ async def _native_models(prepared: PreparedTurn) -> set[str]:
 
 
 def _has_called(log: TurnLog, native: Set[str], model: str) -> bool:
-    """Whether this model has made a native call: then its text is text (D6)."""
+    """Return whether this model has made a native call: then its text is only text (D6)."""
     return model in native or any(
         message.model == model and any(call.format == "" for call in message.calls) for message in log.path
     )
 
 
 async def _granted_formats(prepared: PreparedTurn) -> Callable[[str, str], bool] | None:
-    """What people decided about formats that models are not known to write (D7), if the model's text is
-    read."""
+    """Return users' decisions about text formats that models are not known to write (D7).
+
+    None if the model's text is not read.
+    """
     if not _reads_text(prepared.model) or prepared.log.conversation.parent is not None:
-        # of a task, its giver's rules count, too
+        # The rules of a task's giver count too.
         return None
     log = prepared.log
     grants = await load_grants(prepared.services, log.conversation.id, log.turn.options.workspace, log.sender)
@@ -421,7 +447,7 @@ async def _granted_formats(prepared: PreparedTurn) -> Callable[[str, str], bool]
 
 
 def _reads_text(model: Model) -> bool:
-    return bool(getattr(model, "reads_text", False))  # custom models need not say so
+    return bool(getattr(model, "reads_text", False))  # Custom models may lack this attribute.
 
 
 def _setting(log: TurnLog, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""What the layers of settings give to a request, the later over the earlier, and who gave what (R1, R2)."""
+"""Merges the layers of settings into a request, later over earlier, and records their sources (R1, R2)."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ Options: TypeAlias = Mapping[str, JsonValue]
 def option_layers(
     services: Services, agent: Agent, model: Model, settings: Mapping[str, Any], sent: Options
 ) -> list[tuple[str, Options]]:
-    variant: Options = getattr(model, "variant", {})  # a model of one's own may have none
-    talks = type_of(model) == CHAT  # what is set for all is set for those who talk
+    variant: Options = getattr(model, "variant", {})  # Custom models may have none.
+    talks = type_of(model) == CHAT  # Settings for all models apply to chat models.
     return [
         ("settings", services.options if talks else {}),
         (f"agent {agent.name}", agent.options if talks else {}),
@@ -62,25 +62,27 @@ def option_layers(
 def options_of(
     services: Services, agent: Agent, model: Model, settings: Mapping[str, Any], sent: Options
 ) -> dict[str, JsonValue]:
-    """The options of a request; None removes what is below it."""
+    """Return the options of a request. None removes the value of lower layers."""
     return merge_options(*(layer for _, layer in option_layers(services, agent, model, settings, sent)))
 
 
 def switches_of(model: object, chosen: object, sent: Mapping[str, bool]) -> dict[str, bool]:
-    """Which groups and tools are on or off: as the model, the conversation (`chosen`) and the send say."""
-    own: Mapping[str, bool] = getattr(model, "switches", {})  # a model of one's own may have none
+    """Return which groups and tools are on or off by model, conversation (`chosen`) and send."""
+    own: Mapping[str, bool] = getattr(model, "switches", {})  # Custom models may have none.
     return {**own, **(chosen if isinstance(chosen, dict) else {}), **sent}
 
 
 def conversation_switches(
     services: Services, settings: Mapping[str, JsonValue], agent: Agent
 ) -> dict[str, bool]:
-    """What is on or off in the next turn of a conversation. A model that cannot be asked switches nothing."""
+    """Return the switches for the next turn of a conversation. A model that is unavailable here switches
+    nothing.
+    """
     return switches_of(model_here(services, settings, agent), settings.get("tools"), {})
 
 
 def model_here(services: Services, settings: Mapping[str, JsonValue], agent: Agent) -> Model | None:
-    """The model of the next turn; None where it cannot be asked."""
+    """Return the model of the next turn. None if it is unavailable here."""
     named = settings.get("model") or agent.model
     try:
         return services.model(str(named) if named else None)
@@ -97,14 +99,14 @@ def deferred_offer(
     *,
     settings: Mapping[str, JsonValue],
 ) -> Offer:
-    """L1: above the budget, the tools of sources are found when they are needed."""
+    """L1: above the budget, tools of sources are left out until the model searches for them."""
     named = settings.get("always_tools")
     always = {*services.always_tools, *(named if isinstance(named, list) else ())}
     context = model.context if model is not None else None
     return defer(offer, agent.tool_budget or services.tool_budget, context, {*map(str, always)}, path)
 
 
-TOOL_RULES = "tools"  # the layer of the rules that groups of tools bring
+TOOL_RULES = "tools"  # the layer with the rules of tool groups
 
 
 def system_layers(
@@ -117,12 +119,15 @@ def system_layers(
     sent: str | None,
     rules: str,
 ) -> list[tuple[str, str]]:
-    """The fixed head first and nothing that changes within a day, so that providers can cache it."""
+    """Return the layers of the system prompt.
+
+    A fixed head comes first, without anything that changes within a day, so that providers can cache it.
+    """
     texts = [
         ("the day", f"Today is {services.today()}."),
         ("workspace", workspace.prompt if workspace is not None else ""),
         ("settings", services.system),
-        (f"model {model.name}", getattr(model, "prompt", "")),  # a model of one's own may have none
+        (f"model {model.name}", getattr(model, "prompt", "")),  # Custom models may have none.
         (f"agent {agent.name}", agent.prompt),
         ("conversation", settings.get("system")),
         ("this send", sent),
@@ -132,7 +137,7 @@ def system_layers(
 
 
 def today_by(clock: Callable[[], float]) -> Callable[[], str]:
-    """The day in words, by this clock and the machine's time zone; put into words once a minute."""
+    """Return a function that describes the day in the local time zone, updated at most once a minute."""
     said, words = -1, ""
 
     def today() -> str:
@@ -151,19 +156,19 @@ def system_of(layers: Sequence[tuple[str, str]]) -> str:
 
 @dataclass(slots=True, frozen=True)
 class RequestLayers:
-    """What the requests of a turn hold before plugins change them, and who gave it."""
+    """The contents of a turn's requests before plugins change them, each with its source."""
 
     turn: str
     model: str
     agent: str
-    system: tuple[tuple[str, str], ...]  # who, and the text
-    options: tuple[tuple[str, JsonValue, str], ...]  # name, value, and who gave it
+    system: tuple[tuple[str, str], ...]  # source and text
+    options: tuple[tuple[str, JsonValue, str], ...]  # name, value and source
     tools: tuple[str, ...]
-    switched_off: tuple[str, ...]  # groups and tools, by model, conversation or send
-    plugins: tuple[str, ...]  # that may change it
+    switched_off: tuple[str, ...]  # groups and tools switched off by model, conversation or send
+    plugins: tuple[str, ...]  # plugins that may change the request
 
     def text(self) -> str:
-        """For people."""
+        """Return the layers as readable text."""
         lines = [f"model    {self.model}", f"agent    {self.agent or 'none'}", ""]
         for who, text in self.system:
             lines += [f"── system prompt: {who}", text, ""]
@@ -177,7 +182,7 @@ class RequestLayers:
 
 
 async def layers_of(services: Services, turn: str) -> RequestLayers:
-    """Of a stored turn. What its plugins did is not known: they may do something else each time."""
+    """Return the layers of a stored turn. Changes by its plugins are unknown: they may differ each time."""
     return (await _layers_and_offer(services, turn))[0]
 
 
@@ -194,7 +199,7 @@ async def _layers_and_offer(services: Services, turn: str) -> tuple[RequestLayer
     messages, _ = await services.store.messages((await services.store.turn(turn)).conversation)
     last = next((one.id for one in reversed(messages) if one.turn == turn), None)
     offer = deferred_offer(services, agent, model, whole, Tree(messages).path(last), settings=settings)
-    known: Options = getattr(model, "default_options", {})  # one's own may have none
+    known: Options = getattr(model, "default_options", {})  # Custom models may have none.
     layers = [(f"model {model.name}", known), *option_layers(services, agent, model, settings, sent.options)]
     givers = {name: who for who, layer in layers for name in layer}
     held = without_removed(merge_options(*(layer for _, layer in layers)))
@@ -228,8 +233,10 @@ async def _layers_and_offer(services: Services, turn: str) -> tuple[RequestLayer
 
 
 async def offer_of(services: Services, turn: str) -> Offer:
-    """The tools that a stored turn could call, also those that it would have to find first. Its model and its
-    folder can be gone since."""
+    """Return the tools that a stored turn could call, including deferred ones.
+
+    Its model and its folder may be gone since.
+    """
     sent = options_in(await services.store.facts(turn))
     settings = sent.settings or {}
     *_, agent = await agents_of(services, turn)
@@ -240,7 +247,7 @@ async def offer_of(services: Services, turn: str) -> Offer:
     return services.toolbox.offer(rules, switches, agent.tools)
 
 
-# What fills a model's context: who brought how much of the last request of a turn.
+# Estimates which parts filled a model's context in the last request of a turn.
 
 
 ShareKind: TypeAlias = Literal[
@@ -248,13 +255,15 @@ ShareKind: TypeAlias = Literal[
 ]
 _Sizes: TypeAlias = "Counter[tuple[ShareKind, str]]"
 
-_LETTERS = 4  # of a token, about
-_PICTURE = 4_000  # letters that a file counts for: what it is sent as, its provider decides
+_LETTERS = 4  # Approximate number of characters per token.
+_PICTURE = 4_000  # Characters assumed for a file, whose sent form depends on the provider.
 
 
 @dataclass(slots=True, frozen=True)
 class ContextShare:
-    """`name` says whose: a layer of the prompt, a tool. `tokens` are estimated by length."""
+    """One share of the context. `name` is its source: a prompt layer or a tool. `tokens` are estimated by
+    length.
+    """
 
     kind: ShareKind
     name: str
@@ -263,18 +272,21 @@ class ContextShare:
 
 @dataclass(slots=True, frozen=True)
 class ContextUse:
-    """Of the last request of a turn, before plugins changed it. `counted` tells whether `used` is what the
-    provider counted, and no estimate. `context` is None where nobody knows what the model takes."""
+    """The context use of a turn's last request, before plugins changed it.
+
+    `counted` is true if the provider counted `used`, and false if it is an estimate. `context` is None if the
+    model's limit is unknown.
+    """
 
     turn: str
     model: str
     context: int | None
     used: int
     counted: bool
-    shares: tuple[ContextShare, ...]  # the largest first
+    shares: tuple[ContextShare, ...]  # sorted, the largest first
 
     def by_kind(self) -> list[tuple[ShareKind, list[ContextShare]]]:
-        """The largest first."""
+        """Return the shares by kind, the largest kind first."""
         kinds: dict[ShareKind, list[ContextShare]] = {}
         for share in self.shares:
             kinds.setdefault(share.kind, []).append(share)
@@ -282,7 +294,7 @@ class ContextUse:
 
 
 async def context_use(services: Services, turn: str) -> ContextUse:
-    """Of a stored turn."""
+    """Return the context use of a stored turn."""
     layers, offer = await _layers_and_offer(services, turn)
     row = await services.store.turn(turn)
     messages, _ = await services.store.messages(row.conversation)
@@ -308,7 +320,7 @@ async def context_use(services: Services, turn: str) -> ContextUse:
 
 
 def _sizes(layers: RequestLayers, sent: Sequence[RequestMessage], tools: Mapping[str, Tool]) -> _Sizes:
-    """In letters."""
+    """Return the sizes in characters."""
     sizes: _Sizes = Counter()
     for who, text in layers.system:
         sizes["prompt", who] += len(text)
@@ -320,7 +332,7 @@ def _sizes(layers: RequestLayers, sent: Sequence[RequestMessage], tools: Mapping
         for part in message.parts:
             for kind, name, size in _of_part(message.role, part):
                 sizes[kind, name] += size
-    return +sizes  # without what has no letters
+    return +sizes  # Drop entries without characters.
 
 
 def _of_part(role: str, part: Part) -> Iterator[tuple[ShareKind, str, int]]:

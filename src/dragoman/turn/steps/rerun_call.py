@@ -1,7 +1,7 @@
-"""A turn that begins in the middle of an earlier one: with a call that is made, or answered, differently.
+"""Starts a turn in the middle of an earlier one, with a call that has other arguments or another result.
 
-Its steps up to that call are copied into it, as facts like any others. So it is a version of the same answer,
-whole in itself, and what comes after a crash is what comes after any.
+The steps up to that call are copied as ordinary facts. The turn is therefore a complete version of the same
+answer, and recovers from a crash like any other.
 """
 
 from __future__ import annotations
@@ -48,8 +48,10 @@ _COPIED = "copied from an earlier version of the answer"
 
 
 async def check_change(services: Services, change: CallChange, by: str | None) -> tuple[str | None, Message]:
-    """The turn that holds the call, and the message that it answers. BadRequest where it cannot be so, by the
-    tools of the user who changes it."""
+    """Return the turn that holds the call, and the message that it answers.
+
+    Raise BadRequest if the change is not possible with the tools of the user who makes it.
+    """
     call, conversation, _ = await services.store.call(change.call)
     turn, message = await _turn_and_message(services.store, change.call, conversation)
     if change.arguments is not None and change.result is not None:
@@ -64,7 +66,7 @@ async def check_change(services: Services, change: CallChange, by: str | None) -
 
 
 async def _turn_and_message(store: Store, call: str, conversation: str) -> tuple[str | None, Message]:
-    """TurnBusy where it still runs. What a fork or an import brought has messages and no turns."""
+    """Raise TurnBusy if it still runs. Messages from a fork or an import have no turns."""
     try:
         row = await store.turn_of_call(call)
     except NotFound:
@@ -78,7 +80,9 @@ async def _turn_and_message(store: Store, call: str, conversation: str) -> tuple
 
 
 async def copy_steps(log: TurnLog, store: Store) -> None:
-    """What the earlier turn had up to the call, at once: it is there whole, or will be copied again."""
+    """Copy the earlier turn's steps up to the call in one transaction: after a crash, all are
+    copied again.
+    """
     change = log.turn.options.again_from
     if change is None or log.turn.step:
         return
@@ -107,7 +111,7 @@ async def copy_steps(log: TurnLog, store: Store) -> None:
 
 
 async def _path_to(store: Store, log: TurnLog, call: str) -> Sequence[Message]:
-    """From after what a person said to the reply that holds the call."""
+    """Return the messages after the user's message, up to the reply that holds the call."""
     messages, _ = await store.messages(log.conversation.id)
     path = _path_of(messages, call)
     before = [*takewhile(lambda one: one.id != log.turn.message, path)]
@@ -115,7 +119,7 @@ async def _path_to(store: Store, log: TurnLog, call: str) -> Sequence[Message]:
 
 
 def _path_of(messages: Sequence[Message], call: str) -> Sequence[Message]:
-    """From the first message to the reply that holds the call."""
+    """Return the messages from the first to the reply that holds the call."""
     for message in messages:
         if any(one.id == call for one in message.all_calls):
             return Tree(messages).path(message.id)
@@ -123,7 +127,7 @@ def _path_of(messages: Sequence[Message], call: str) -> Sequence[Message]:
 
 
 def _program_of(message: Message, call: str) -> str | None:
-    """The program that made the call, if one of this message did: it runs again, from what came before."""
+    """Return the program that made the call, if any: it runs again with the results of earlier calls."""
     made = (one.made_in.call for one in message.inner if one.id == call and one.made_in is not None)
     return next(made, None)
 
@@ -131,7 +135,10 @@ def _program_of(message: Message, call: str) -> str | None:
 def _copied_inner(
     message: Message, copy: Message, change: CallChange, program: str | None, now: float
 ) -> tuple[ToolCall, ...]:
-    """What its programs called; of the one that runs again, up to the call that is to be another."""
+    """Return the calls of the message's programs.
+
+    For the rerun program, only those before the changed call.
+    """
     programs = {old.id: new.id for old, new in zip(message.calls, copy.calls, strict=True)}
     last = next((one.made_in.number for one in message.inner if one.id == change.call and one.made_in), 0)
     copies = []
@@ -141,7 +148,7 @@ def _copied_inner(
             continue
         made_in = replace(place, call=programs[place.call])
         new = _changed(call, change, now) if call.id == change.call else _settled(call)
-        id = derived_id("call", made_in.call, made_in.number)  # as the program would find it
+        id = derived_id("call", made_in.call, made_in.number)  # the ID that the program would look up
         copies.append(replace(new, id=id, made_in=made_in))
     return tuple(copies)
 
@@ -161,7 +168,8 @@ def _copied(
 
 def _changed(part: ToolCall, change: CallChange, now: float) -> ToolCall:
     if change.result is not None:
-        same = part.result is not None and part.result.text == change.result  # with what it brought along
+        # Keep the attachments if the text is unchanged.
+        same = part.result is not None and part.result.text == change.result
         result = part.result if same else result_instead(part.result, change.result)
         return replace(part, state=CallState.COMPLETED, result=result, ended=now)
     original = part.asked_for
@@ -170,7 +178,7 @@ def _changed(part: ToolCall, change: CallChange, now: float) -> ToolCall:
         part,
         arguments=arguments,
         original=original if arguments != original else None,
-        raw=part.raw if change.arguments is None else None,  # as it was: not to be read
+        raw=part.raw if change.arguments is None else None,  # An unchanged call stays unreadable.
         state=CallState.PENDING,
         result=None,
         started=None,
@@ -179,7 +187,9 @@ def _changed(part: ToolCall, change: CallChange, now: float) -> ToolCall:
 
 
 def _settled(call: ToolCall) -> ToolCall:
-    """What a person withheld stays so: the model has read that it was, and nobody reads the output here."""
+    """Keep a withheld result withheld: the model has read that it was, and the copy must not reveal the
+    output.
+    """
     if call.state is not CallState.WITHHELD or call.result is None:
         return call
     return replace(call, state=CallState.FAILED, result=ToolResult(call.result.text))

@@ -1,7 +1,7 @@
-"""Runs one turn: the flow from request to request, and the one ending that follows it, whatever happened.
+"""Runs one turn: the flow from request to request, and the single ending that follows it in every case.
 
-The flow is a task of its own. A cancel stops the flow, or cuts short a hook of the ending that hangs, and
-touches nothing else: the ending runs once and is never cancelled.
+The flow is a separate task. A cancel stops the flow, or cuts short a hanging hook of the ending, and nothing
+else. The ending runs once and is never cancelled.
 """
 
 from __future__ import annotations
@@ -55,20 +55,21 @@ from dragoman.turn.steps.slots import Lanes
 from dragoman.turn.steps.stream import Streamed, stream
 
 _log = logging.getLogger("dragoman.turn")
-_ASKED_AGAIN = 3  # how often one step is asked again because a plugin repaired the cause of an error
-_DUE = frozenset({CallState.PENDING, CallState.RUNNING})  # of the others, a person has the say
-_GRACE = 5.0  # seconds that what a cancel stops, or meets on its way, may still take
+_ASKED_AGAIN = 3  # Maximum repeats of a step after a plugin fixed the cause of an error.
+_DUE = frozenset({CallState.PENDING, CallState.RUNNING})  # Calls in other states wait for a user.
+_GRACE = 5.0  # Maximum seconds for work that a cancel interrupts.
 
 End: TypeAlias = Literal["completed", "cancelled", "error"]
 
 
 class Runner:
-    """Runs one turn in this process, from wherever its facts say it stands."""
+    """Runs one turn in this process, from the state that its facts describe."""
 
     def __init__(
         self, services: Services, log: TurnLog, *, on_follow: Callable[[], None], wake: Wake
     ) -> None:
-        self.services = replace(services, agents={**services.agents})  # T14: until it is over
+        # Agents stay fixed until the turn is over (T14).
+        self.services = replace(services, agents={**services.agents})
         self.log = log
         self._wake = wake
         self.signals = Signals(log.id, log.store, on_cancel=self.cancel, on_follow=on_follow)
@@ -79,7 +80,7 @@ class Runner:
         self._stopping = False
 
     def cancel(self, reason: str = "") -> None:
-        """Stop the flow of the turn. It ends as cancelled; this returns at once."""
+        """Stop the flow of the turn, which ends as cancelled. Return immediately."""
         if self.log.cancelled is None:
             self.log.cancelled, self.log.cancelled_by = reason, self.signals.cancelled_by
             self._cancelled.set()
@@ -87,18 +88,20 @@ class Runner:
                 self._flow.cancel()
 
     def stop(self) -> None:
-        """The program stops. The turn does not end: it goes on at the next start."""
+        """Stop with the process. The turn does not end and resumes at the next start."""
         self._stopping = True
         if self._flow is not None:
             self._flow.cancel()
 
     async def run(self) -> None:
-        """To the end of the turn. Raises what made it fail, after it is stored. A cancelled turn has ended,
-        not failed."""
+        """Run the turn to its end.
+
+        Raise its error after storing it. A cancelled turn ends without an error.
+        """
         try:
             await self._run()
         finally:
-            self.signals.left.set()  # a tool that may not be stopped waits for no answer any more
+            self.signals.left.set()  # A tool that must not be stopped no longer waits for an answer.
 
     async def _run(self) -> None:
         enter_trace(self.log.trace)
@@ -114,8 +117,10 @@ class Runner:
         if isinstance(error, Fenced | TurnInterrupted) or _is_store_fault(error):
             if not isinstance(error, Fenced):
                 self.log.count_draft()
-            with suppress(EngineError, StoreUnavailable):  # the store was closed meanwhile, or is gone
-                await self.log.stored()  # what was recorded while it stopped, such as what a torn reply used
+            # The store was closed meanwhile, or is unreachable.
+            with suppress(EngineError, StoreUnavailable):
+                # Wait for records made while stopping, such as the usage of an interrupted reply.
+                await self.log.stored()
             await self._clean_up()
             assert error is not None
             raise error
@@ -125,13 +130,13 @@ class Runner:
     # ── the flow ──────────────────────────────────────────────────────────────────────────────────
 
     async def _outcome(self, prepared: PreparedTurn) -> BaseException | None:
-        """What the flow ended with: None where it came to its end, or was cancelled."""
+        """Return the error of the flow. None if it finished or was cancelled."""
         self._flow = flow = asyncio.create_task(self._run_steps(prepared), name=f"{self.log.id} flow")
         if self.log.cancelled is not None or self._stopping:
             flow.cancel()
         try:
             finished = await self._cut_short(flow, "the flow of the turn")
-        except asyncio.CancelledError:  # the event loop is closed over our heads
+        except asyncio.CancelledError:  # The event loop is closing.
             flow.cancel()
             await self._clean_up()
             raise
@@ -145,17 +150,17 @@ class Runner:
 
     async def _run_steps(self, prepared: PreparedTurn) -> None:
         log = self.log
-        if log.resumed:  # what comes in for a turn that began here is brought to it
+        if log.resumed:  # A turn that started here receives its signals directly.
             await self.signals.collect()
         prepared.watch_events()
         log.publish(TurnStart(log.id, log.conversation.id, log.turn.message, log.resumed))
         for question in log.snapshot().questions:
-            # Whoever follows a turn that was taken up hears what it asks. What a tool asked it asks again, if
-            # it runs again; else nobody wants to know any more.
+            # Publish open requests for clients that follow a resumed turn. A running tool asks again if it
+            # runs again. Otherwise, its request is obsolete.
             if log.turn.calls[question.call].state is not CallState.RUNNING:
                 log.publish(call_asked(question))
         if log.resumed:
-            await asyncio.sleep(0)  # a cancel that came while nobody ran it is heard before anything is done
+            await asyncio.sleep(0)  # Handle a cancel that arrived earlier before doing anything else.
         if log.conversation.parent is not None:
             prepared.givers.add(await load_givers(self.services, log.conversation))
         prepared.view.deps = await find_deps(prepared)
@@ -163,10 +168,10 @@ class Runner:
             await keep_agent(self.services, log)
         await start_plugins(prepared, self._cleanups)
         await copy_steps(log, self.services.store)
-        await self._steps(await hand_over(prepared))  # what was copied may end with another agent
+        await self._steps(await hand_over(prepared))  # The copied steps may end with another agent.
 
     async def _steps(self, prepared: PreparedTurn) -> None:
-        """Step after step, beginning in the middle of one if that is where the turn stands."""
+        """Run step after step, starting in the middle of one if the turn was interrupted there."""
         turn = self.log.turn
         settled = Settled(prepared, again=turn.state is not State.FINALIZING or not turn.finished)
         if turn.replied and not turn.finished:
@@ -182,7 +187,7 @@ class Runner:
             settled = await run_calls(streamed, self._lanes)
 
     async def _ask_model(self, prepared: PreparedTurn) -> Streamed:
-        """One request and its reply; asked again where a plugin could repair what was wrong."""
+        """Send one request and return its reply. Repeat it if a plugin fixed the cause of an error."""
         for _ in range(_ASKED_AGAIN):
             try:
                 return await stream(await build_request(prepared))
@@ -195,7 +200,7 @@ class Runner:
     # ── the ending ────────────────────────────────────────────────────────────────────────────────
 
     async def _end(self, prepared: PreparedTurn | None, error: BaseException | None) -> None:
-        """Once, whatever the flow came to. An error counts as the cancel where one was under way."""
+        """End the turn, once in every case. During a cancel, an error counts as part of the cancel."""
         end: End = "error" if error is not None else "completed"
         if self.log.cancelled is not None:
             end, error = "cancelled", None
@@ -209,7 +214,7 @@ class Runner:
             await keep_what_came(self.log, self.signals, end, torn)
         await cancel_tasks(self.services, self.log, self._wake)
         if prepared is not None and hands_over(self.log):
-            with suppress(DragomanError):  # the other agent may be gone: that is told when it is to answer
+            with suppress(DragomanError):  # The other agent may be gone. Its next turn reports that.
                 await keep_agent(self.services, self.log)
         if prepared is not None and end != "error":
             late = await self._on_turn_end(prepared)
@@ -221,9 +226,9 @@ class Runner:
             errors += await self._hook(_repaired(prepared, main))
         errors += await self._clean_up()
         if fault := next(filter(_is_store_fault, errors), None):
-            raise fault  # it is not over: it resumes when the store can be reached
+            raise fault  # The turn is not over: it resumes when the store is reachable.
         if self.log.cancelled is not None and end != "error":
-            for each in errors:  # whatever is raised once a turn is cancelled belongs to the cancel
+            for each in errors:  # Errors after a cancel belong to the cancel.
                 self.log.publish(Notice(str(each) or type(each).__name__, "error_after_cancel"))
             errors = []
         await conclude(self.log, self.signals, failure := one_error(errors))
@@ -231,13 +236,13 @@ class Runner:
             raise failure
 
     async def _keep_decided(self, prepared: PreparedTurn) -> None:
-        """What clients and people were told is stored: it came before the cancel was heard."""
+        """Apply stored results and answers that arrived before the cancel."""
         await self.signals.collect()
         for id in self.log.turn.unsettled:
             await CallRun(prepared, offer_of(prepared), self._lanes, id).keep_decided()
 
     async def _on_turn_end(self, prepared: PreparedTurn) -> list[BaseException]:
-        """In order, each once. After an error the others run only where the turn is cancelled anyway."""
+        """Run the hooks in order, each once. After an error, the rest run only if the turn is cancelled."""
         errors: list[BaseException] = []
         for plugin in prepared.hooks.turn_end:
             errors += await self._hook(plugin.on_turn_end(prepared.view))
@@ -246,7 +251,7 @@ class Runner:
         return errors
 
     async def _clean_up(self) -> list[BaseException]:
-        """Run every cleanup, the last one first, whatever the others do. Returns what they raised."""
+        """Run every cleanup, the last one first, even if others fail. Return their errors."""
         errors: list[BaseException] = []
         while self._cleanups:
             try:
@@ -261,7 +266,7 @@ class Runner:
         return errors
 
     async def _hook(self, work: Awaitable[Any]) -> list[BaseException]:
-        """Wait for it in a task that a cancel may cut short. Returns what it raised."""
+        """Await the hook in a task that a cancel can cut short. Return its error."""
         try:
             await self._cut_short(asyncio.ensure_future(work), "a hook of the turn's end")
         except (asyncio.CancelledError, *ENDS_THE_PROGRAM):
@@ -271,13 +276,15 @@ class Runner:
         return []
 
     async def _cut_short(self, task: asyncio.Future[Any], name: str) -> bool:
-        """Wait for a task. Once the turn is cancelled it is stopped, and if it will not stop, left behind.
-        False where it did not come to its end."""
+        """Wait for a task. If the turn is cancelled, stop the task, or abandon it if it does not stop.
+
+        Return False if it did not finish.
+        """
         if not self._cancelled.is_set():
             cancelled = asyncio.ensure_future(self._cancelled.wait())
             await asyncio.wait({task, cancelled}, return_when=asyncio.FIRST_COMPLETED)
             cancelled.cancel()
-            # Once is enough: a second time would cut short who waits for a tool that is being stopped.
+            # Cancel only once: a second cancel would interrupt the wait for a tool that is stopping.
             if not task.done() and not (isinstance(task, asyncio.Task) and task.cancelling()):
                 task.cancel()
         if not task.done():
@@ -293,12 +300,14 @@ class Runner:
 
 
 def _is_store_fault(error: BaseException | None) -> bool:
-    """Whether the store was out of reach. The turn breaks off, and resumes when a process reaches it (N4)."""
+    """Return whether the store was unreachable. The turn then breaks off and resumes when a process reaches
+    it (N4).
+    """
     return isinstance(error, StoreUnavailable) and error.retryable
 
 
 async def _repaired(prepared: PreparedTurn, error: Exception) -> bool:
-    """Whether a plugin says that it took away the cause of an error."""
+    """Return whether a plugin reports that it fixed the cause of an error."""
     for plugin in prepared.hooks.error:
         if await plugin.on_error(error, prepared.view):
             return True
@@ -306,9 +315,9 @@ async def _repaired(prepared: PreparedTurn, error: Exception) -> bool:
 
 
 def _ignore_error(task: asyncio.Future[Any]) -> None:
-    """The turn is over: what it still tries is refused, and nobody waits to hear that."""
+    """Ignore the task's error: the turn is over, so its writes are refused and no caller waits for it."""
     if not task.cancelled():
         task.exception()
 
 
-_DETACHED: set[asyncio.Task[Outcome]] = set()  # of all turns: tools that may not be stopped
+_DETACHED: set[asyncio.Task[Outcome]] = set()  # Tools of all turns that must not be stopped.

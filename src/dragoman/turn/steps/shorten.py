@@ -1,4 +1,4 @@
-"""Shows a model both ends of a result that is too long, and stores the whole, which `read_output` reads."""
+"""Shows a model both ends of a long result, and stores the whole for `read_output`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _log = logging.getLogger("dragoman.turn")
 
 
 def bounded(text: str, call: str, max_lines: int, max_bytes: int) -> str:
-    """The text itself if it is short enough, else its two ends. They never meet."""
+    """Return the text if it is short enough, else its two ends, which never overlap."""
     lines = text.splitlines(keepends=True)
     if len(lines) <= max_lines and len(text.encode()) <= max_bytes:
         return text
@@ -30,7 +30,7 @@ def bounded(text: str, call: str, max_lines: int, max_bytes: int) -> str:
 
 
 def _fit(lines: list[str], max_lines: int, max_bytes: int, *, from_end: bool) -> str:
-    """As many whole lines as fit. Where that leaves more than half the room, a piece of the next one too."""
+    """Return as many whole lines as fit. If more than half the room is left, add part of the next line."""
     chosen: list[str] = []
     room = max_bytes
     for line in reversed(lines) if from_end else lines:
@@ -48,15 +48,15 @@ def _fit(lines: list[str], max_lines: int, max_bytes: int, *, from_end: bool) ->
 
 
 async def shorten(result: ToolResult, call: ToolCall, tool: Tool, store: Store) -> ToolResult:
-    """What the model is shown; the whole is kept where that is not all of it."""
+    """Return the result for the model, and store the whole if it is longer."""
     shown = bounded(result.text, call.id, tool.max_lines, tool.max_bytes)
     if shown is result.text:
         return result
-    if call.made_in is not None and result.value is not None:  # its program gets the value
+    if call.made_in is not None and result.value is not None:  # The program gets the value.
         result = replace(result, metadata={**result.metadata, "whole": "json"})
     try:
         blob = await store.put_blob(result.text.encode())
-    except StoreUnavailable as error:  # it has done its work, and is not to lose all of its result
-        _log.warning("cannot keep the whole output of call %s: %s", call.id, error)
+    except StoreUnavailable as error:  # The tool has done its work, so keep at least the shortened result.
+        _log.warning("the whole output of call %s is not kept: %s", call.id, error)
         return replace(result, text=f"{shown}\n{NOT_KEPT}", value=None)
     return replace(result, text=shown, value=None, blob=blob)

@@ -1,4 +1,4 @@
-"""Which calls may run at once, and the place of each among them: free while its tool waits for a person."""
+"""Limits concurrent calls. A call's slot is free while its tool waits for a user."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from dragoman.tools.execute import Outcome
 
 @dataclass(slots=True)
 class Lanes:
-    """Who may run beside whom: so many calls at once, and those that want to be alone one by one."""
+    """Limits which calls run concurrently: a maximum number, and exclusive calls one by one."""
 
     room: asyncio.Semaphore
     alone: asyncio.Lock
-    detached: set[asyncio.Task[Outcome]]  # tools that outlive their turn because they may not be stopped
-    stopped: asyncio.Event = field(default_factory=asyncio.Event)  # a person wants no more calls
+    detached: set[asyncio.Task[Outcome]]  # tools that outlive their turn because they must not be stopped
+    stopped: asyncio.Event = field(default_factory=asyncio.Event)  # set when a user stops all further calls
 
     @asynccontextmanager
     async def place(self, *, alone: bool) -> AsyncIterator[tuple[Slot, bool]]:
-        """A place for as long as the block, and whether it had to be waited for."""
+        """Hold a slot for the block, and tell whether it was waited for."""
         waited = self.room.locked() or (alone and self.alone.locked())
         async with self.alone if alone else nullcontext(), Slot(self.room) as slot:
             yield slot, waited
 
 
 class Slot:
-    """Held for as long as a block, but for the times when a question of the tool is open."""
+    """A slot held for a block, except while questions of the tool are open."""
 
     def __init__(self, room: asyncio.Semaphore) -> None:
         self._room = room
         self._held = False
         self._over = False
-        self._open = 0  # questions: a tool may ask several at once
-        self._returning: asyncio.Task[None] | None = None  # the one that takes the place again
+        self._open = 0  # Open questions. A tool may ask several at the same time.
+        self._returning: asyncio.Task[None] | None = None  # the task that reacquires the slot
 
     async def __aenter__(self) -> Self:
         await self._take()
@@ -51,8 +51,11 @@ class Slot:
 
     @asynccontextmanager
     async def freed(self) -> AsyncIterator[None]:
-        """Others may run meanwhile. Whoever has the last answer goes on when there is a place again; a tool
-        that waits no longer (`asyncio.wait_for`) goes on at once, and counts again as soon as that can be."""
+        """Free the slot for other calls during the block.
+
+        After its last answer, a tool continues once a slot is free. A tool that stopped waiting
+        (`asyncio.wait_for`) continues immediately, and counts again as soon as a slot is free.
+        """
         self._open += 1
         self._leave()
         waits = True
@@ -66,7 +69,8 @@ class Slot:
             if not self._open and not self._over:
                 self._returning = asyncio.create_task(self._take())
                 if waits:
-                    await asyncio.wait({self._returning})  # until it has the place, or need not have it
+                    # Wait until the slot is reacquired or no longer needed.
+                    await asyncio.wait({self._returning})
 
     async def _take(self) -> None:
         await self._room.acquire()

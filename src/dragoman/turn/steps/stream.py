@@ -1,4 +1,4 @@
-"""One request to the model: each event of the reply is folded, published, and seen by the plugins."""
+"""Sends one request to the model. Each event of the reply is folded, published, and shown to plugins."""
 
 from __future__ import annotations
 
@@ -37,20 +37,23 @@ from dragoman.turn.steps.prepare import PreparedTurn, RequestReady
 # Stores the files that a model made, so that messages and events name them and hold no bytes.
 
 
-SMALL = 64 << 10  # characters that are decoded sooner than a thread is found
-_PIECE = 1 << 20  # characters that are decoded at once: a thread gives way between two of them
+SMALL = 64 << 10  # Up to this many characters, decoding is faster than starting a thread.
+_PIECE = 1 << 20  # Characters decoded per step: the thread yields between two steps.
 
 
 async def store_made(event: FileAdded | FilePartial, store: Store, owner: str, now: float) -> None:
-    """Put the bytes of its file where files are. The owner of the conversation may look at it at once: the
-    message that will hold it is not stored yet, and what only shows the way to it never is."""
+    """Store the file's bytes.
+
+    The conversation's owner can view the file immediately: its message is not stored yet, and partial files
+    never appear in one.
+    """
     event.file = file = await store_file(event.file, store)
     if file.blob is not None:
         await store.add_upload(file.blob, owner, now)
 
 
 async def store_file(file: File, store: Store) -> File:
-    """The file with its bytes among the blobs. One that is only an address stays as it is."""
+    """Return the file with its bytes among the blobs. A file that is only a URL stays unchanged."""
     found = parse_data_url(file.url) if file.url is not None else None
     if file.url is None or found is None or not found.base64:
         return file
@@ -60,22 +63,24 @@ async def store_file(file: File, store: Store) -> File:
             return replace(file, url=None, blob=await store.put_blob(data), size=len(data))
         blob, size = await store.put_blob_pieces(_decoded(file.url, found.begins))
     except Error:
-        return replace(file, url=None)  # what came is no file: the part says that there was one
+        return replace(file, url=None)  # The data is invalid. The part shows that there was a file.
     return replace(file, url=None, blob=blob, size=size)
 
 
 async def _decoded(text: str, begins: int) -> AsyncIterator[bytes]:
-    """The bytes in base64 from here on. They can be hundreds of megabytes, and are never there whole."""
+    """Yield the decoded bytes from `begins` on. They can be hundreds of megabytes, so never decode all
+    together.
+    """
     for at in range(begins, len(text), _PIECE):
         yield await asyncio.to_thread(a2b_base64, text[at : at + _PIECE])
 
 
-MOST_CALLS = 500  # of one reply
+MOST_CALLS = 500  # Maximum number of calls in one reply.
 
 
 @dataclass(slots=True, frozen=True)
 class Streamed:
-    """A reply, stored. `message` is None where a plugin kept it from being added."""
+    """A stored reply. `message` is None if a plugin kept it from being added."""
 
     prepared: PreparedTurn
     offer: Offer
@@ -83,7 +88,7 @@ class Streamed:
 
 
 async def stream(ready: RequestReady) -> Streamed:
-    """Ask the model. What has arrived when this fails is in `log.draft`, and is kept by whoever catches."""
+    """Request a reply. If this fails, `log.draft` holds what arrived, which the caller keeps."""
     prepared, log = ready.prepared, ready.prepared.log
     model = ready.request.model
     log.count_draft()
@@ -112,7 +117,7 @@ async def stream(ready: RequestReady) -> Streamed:
                 async for arrived in replies:
                     if not timing.first:
                         timing.see(arrived, log.now)
-                        log.count_lost(ready.request)  # before the wait for the next attempt
+                        log.count_lost(ready.request)  # Count before the wait for the next attempt.
                     events = arrived if read is None else [one for each in arrived for one in read(each)]
                     for event in events:
                         if type(event) is FileAdded or type(event) is FilePartial:
@@ -123,7 +128,7 @@ async def stream(ready: RequestReady) -> Streamed:
                             take(event)
     except BaseException:
         for event in read(None) if read is not None else ():
-            take(event)  # T8: what has arrived is kept
+            take(event)  # T8: keep what has arrived.
         raise
     finally:
         log.count_lost(ready.request)
@@ -139,14 +144,14 @@ async def stream(ready: RequestReady) -> Streamed:
 
 
 def _told_as_it_is(end: MessageEnd, reply: Message) -> MessageEnd:
-    """The end of a reply without an answer says so, if nothing else explains it."""
+    """Return the end of a reply. One without an answer is marked as such if nothing else explains it."""
     if end.finish not in ("stop", "tool_calls", "unknown") or reply.answers:
         return end
     return replace(end, finish="thoughts" if reply.reasoning.strip() else "empty")
 
 
 def _is_kept(message: Message) -> bool:
-    """What says something, and what is there only to say that nothing came."""
+    """Return whether the message has content, or a notice that explains its absence."""
     return bool(message.parts) or (message.finish is not None and notice_of(message.finish, "") is not None)
 
 
@@ -167,7 +172,7 @@ async def _received(prepared: PreparedTurn, reply: Message, end: MessageEnd) -> 
 
 
 async def _remember_native(prepared: PreparedTurn, reply: Message) -> None:
-    """A native call says for good that this model has them (D6)."""
+    """Remember permanently that this model makes native calls, once it made one (D6)."""
     model, known = reply.model or prepared.model.name, prepared.services.native_models
     if model not in known and any(call.format == "" for call in reply.calls):
         await prepared.log.store.add_native_model(model)
@@ -177,7 +182,10 @@ async def _remember_native(prepared: PreparedTurn, reply: Message) -> None:
 def received(
     log: TurnLog, message: Message | None, reply: Message, end: MessageEnd, *, stored: bool
 ) -> list[ModelAsked | ReplyReceived]:
-    """The fact that a reply is here, whole or torn; before it, what it used, where no message tells that."""
+    """Return the fact that a complete or partial reply has arrived.
+
+    If no message records its usage, a fact with the usage precedes it.
+    """
     step, first, retries = log.turn.step, log.timing.first, tuple(log.timing.retries)
     told = stored or end.usage.is_empty
     usage = end.usage if told else Usage()
@@ -189,7 +197,10 @@ def received(
 
 
 def _taker(prepared: PreparedTurn, draft: Draft) -> Callable[[Event], None]:
-    """What is done with each event of a reply: as little as possible, looked up once for the whole stream."""
+    """Return the handler for each event of a reply.
+
+    Lookups happen once per stream to keep the handler cheap.
+    """
     log, view = prepared.log, prepared.view
     apply, publish = draft.apply, log.publish
     calls = 0
@@ -215,6 +226,6 @@ def _taker(prepared: PreparedTurn, draft: Draft) -> Callable[[Event], None]:
 
 
 def _limit(limit: str) -> dict[str, JsonValue]:
-    """What ended the calls, as whoever reads the answer later is told."""
+    """Return the reason why calls ended, for readers of the stored answer."""
     said = said_of(limit)
     return {"limit": limit, **({"said": {"limit": {"text": limit, **said}}} if said else {})}

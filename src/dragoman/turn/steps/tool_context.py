@@ -1,4 +1,4 @@
-"""What a running tool gets of the turn it runs in: questions to a person, permissions, outputs, files."""
+"""Gives a running tool access to its turn: questions to users, permissions, outputs, files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from dragoman.turn.steps.stream import store_made
 from dragoman.wire.lowering import result_files
 from dragoman.wire.wire import Model
 
-# Asks a model of another type on behalf of a tool: its files are stored, and shown while they are made.
+# Asks a model of another type for a tool. Its files are stored, and shown while they are made.
 
 
 _FILE: Codec[File] = Codec(File)
@@ -54,14 +54,14 @@ async def ask_model(
     options: dict[str, JsonValue],
     see_request: Callable[[Request], Awaitable[None]],
 ) -> Message:
-    """The reply of the first model of this type that is set up. ToolFailed says why there is none."""
+    """Return the reply of the first configured model of this type. Raise ToolFailed if none is available."""
     model = _model_of(services, type)
     request = Request(model.name, (RequestMessage("user", tuple(parts)),), options=options)
     await see_request(request)
     draft = Draft(Message(new_id("msg"), log.conversation.id, None, "assistant", (), model=model.name))
     try:
         model.check_options(request.options)
-        if (check := getattr(model, "check_message", None)) is not None:  # one's own may have none
+        if (check := getattr(model, "check_message", None)) is not None:  # Custom models may lack it.
             check(parts)
         with asking_aside(log, "tool", request) as aside:
             async with aclosing(model.stream(request, draft.id)) as replies:
@@ -82,12 +82,13 @@ async def ask_model(
         log.count_lost(request, call)
     usage = draft.message.usage
     if usage is not None and not usage.is_empty and log.is_running(call):
-        await log.record(ModelAsked(call, model.name, usage))  # it is paid for, whatever becomes of the call
+        # The usage is billed, whatever the outcome of the call.
+        await log.record(ModelAsked(call, model.name, usage))
     return draft.message
 
 
 def files_of_conversation(log: TurnLog) -> list[File]:
-    """The files that were sent, made or brought back by calls, the newest first."""
+    """Return the files that were sent, made or returned by calls, the newest first."""
     found: list[File] = []
     for message in reversed(log.path):
         for part in reversed((*message.parts, *message.inner)):
@@ -98,7 +99,7 @@ def files_of_conversation(log: TurnLog) -> list[File]:
 
 
 def _model_of(services: Services, type: ModelType) -> Model:
-    names = getattr(services.model, "of_type", lambda _: ())(type)  # a function of one's own has no list
+    names = getattr(services.model, "of_type", lambda _: ())(type)  # A custom function has no list of models.
     try:
         return services.model(next(iter(names)))
     except StopIteration:
@@ -112,7 +113,7 @@ _OVER = "the call is over: it can no longer ask"
 
 
 class CallContext:
-    """Made anew for each run of a call."""
+    """The context of one run of a call."""
 
     def __init__(
         self,
@@ -131,7 +132,7 @@ class CallContext:
         self._grants = grants
         self._slot = slot
         self._program = program
-        self._asked: Counter[str] = Counter()  # the tool's own questions, by their words
+        self._asked: Counter[str] = Counter()  # the tool's questions, counted by text
 
     def for_tool(self) -> ToolContext:
         log = self._log
@@ -168,9 +169,9 @@ class CallContext:
         *,
         free: bool = False,
     ) -> JsonValue:
-        """The tool's own question. Asked again by a repeated call, it finds the answer it got."""
+        """Ask the tool's question. A repeated call finds the earlier answer."""
         call = self._log.call(self._call)
-        while True:  # one that was withdrawn is not taken up again: it is asked anew
+        while True:  # A withdrawn question is not reused. The tool asks again.
             place = f"{self._asked[text]} {text}"
             self._asked[text] += 1
             question = question_of_tool(
@@ -185,8 +186,10 @@ class CallContext:
         return answer.value
 
     async def _require_permission(self, pattern: str, text: str = "", permission: str = "") -> None:
-        """Go on to something new: allowed by a rule, or by a person who is asked; else ToolFailed. With a
-        permission that is not the tool's own: out of the cage."""
+        """Require permission for something new, from a rule or a user. Otherwise, raise ToolFailed.
+
+        `permission` names another permission than the tool's, for access outside the sandbox.
+        """
         authority = replace(await self._authority(), mode="auto", pinned=None)
         rule = Rule(permission or self._tool.permission, literal(pattern), "allow")
         verdict = (
@@ -206,14 +209,20 @@ class CallContext:
                     raise ToolFailed(f"A person did not let {self._tool.name} continue to {pattern}.{reason}")
 
     def _known_answer(self, question: Question) -> Answer | None:
-        """What a repeated call was told before. What came while nobody ran the turn is yet to be recorded: it
-        is asked for, and there."""
+        """Return the answer that a repeated call received earlier.
+
+        An answer that arrived while no process ran the turn is not recorded yet, so it is awaited and
+        recorded.
+        """
         known = self._log.questions.get(question.id)
         return known.answer if known and not self._prepared.signals.has_answer(question.id) else None
 
     async def _answer_to(self, question: Question) -> Answer:
-        """Ask, and wait. Where nobody waits any more (`asyncio.wait_for`), the question is withdrawn. A tool
-        that runs on after its call is over is told so: nobody would answer."""
+        """Ask and wait for the answer.
+
+        If the tool stops waiting (`asyncio.wait_for`), the question is withdrawn. A tool that outlives its
+        call gets an error, since no user would answer.
+        """
         self._check_running()
         async with self._slot.freed():
             return await self._ask_person(question)
@@ -255,7 +264,9 @@ class CallContext:
         return self._log.is_running(self._call)
 
     def _check_running(self) -> None:
-        """A tool that may not be stopped runs on after a cancel, or when its time is up."""
+        """Raise ToolFailed if the call is over: a tool that must not be stopped outlives a cancel or its
+        timeout.
+        """
         if not self._is_running:
             raise ToolFailed(_OVER)
 
@@ -281,7 +292,7 @@ class CallContext:
         )
 
     def _known_authority(self) -> Authority:
-        """As it was when the calls of this reply were planned: for what is judged file by file."""
+        """Return the authority from when the calls of this reply were planned, for checks of single files."""
         prepared = self._prepared
         by_rules = authority_by_rules(
             prepared.services,
@@ -295,7 +306,7 @@ class CallContext:
     # ── other models ──────────────────────────────────────────────────────────────────────────────
 
     async def _complete(self, request: Request) -> Message:
-        """A server that asks for it does so in a task of its own, which knows nothing of the call."""
+        """Send a request for a tool. A server does so in a separate task that does not know the call."""
         self._check_running()
         try:
             with within(self._log.trace, "call", self._call):
@@ -328,7 +339,7 @@ class CallContext:
         return File(media_type, blob=blob, name=name, size=len(data))
 
     def _seen_version(self, path: str) -> str | None:
-        """From the results of earlier calls, as they are stored."""
+        """Return the last version seen of a file, from stored results of earlier calls."""
         for message in reversed(self._log.path):
             for call in reversed(message.all_calls):
                 versions = call.result.metadata.get("versions") if call.result is not None else None
@@ -337,7 +348,7 @@ class CallContext:
         return None
 
     async def _read_output(self, call: str) -> str:
-        """The whole output of a call of this conversation, if a person did not withhold it."""
+        """Return the whole output of a call of this conversation, unless a user withheld it."""
         try:
             found, conversation, _ = await self._log.store.call(call)
         except NotFound:
