@@ -1,1 +1,1 @@
-"""Tools a model may call: how they are made, offered, allowed and run; those that come with the program."""
+"""Define, offer, authorize and run the tools that a model can call, including the built-in ones."""

@@ -1,4 +1,4 @@
-"""What a call would write, for the person who is asked: as a diff; and the same call with a part of it."""
+"""Show a user what a call would write, as a diff, and narrow a call to the hunks the user chose."""
 
 from __future__ import annotations
 
@@ -28,20 +28,26 @@ from dragoman.tools.tool import Tool
 from dragoman.visible_text import visible
 from dragoman.workspace.diff import FileDiff, is_whole, joined
 
-_SHOWN = 200_000  # characters of a diff in a question
+_SHOWN = 200_000  # characters of a diff in an approval request
 
 
 @dataclass(slots=True, frozen=True)
 class Foreseen:
-    """What a call would write, as a diff, and the arguments of which every character is in it: all that its
-    tool previews, or none where the diff is cut off, binary, or of a file that is not valid UTF-8."""
+    """What a call would write, as a diff, and the names of the arguments that the diff shows in full.
+
+    `told` has all arguments that the tool previews. It is empty if the diff is cut off, binary, or of a file
+    that is not valid UTF-8.
+    """
 
     diff: str = ""
     told: tuple[str, ...] = ()
 
 
 def foresee(tool: Tool, arguments: Arguments, workspace: Path | None) -> Foreseen:
-    """Raises what the tool's own function raises: then the call would fail."""
+    """Return the preview of a call.
+
+    Raises what the tool's preview raises: the call itself would then fail.
+    """
     diffs = _preview(tool, arguments, workspace)
     whole = is_whole(diffs, _SHOWN) and not any(one.binary for one in diffs)
     told = tuple(name for name in tool.previewed if whole and name in arguments)
@@ -51,7 +57,10 @@ def foresee(tool: Tool, arguments: Arguments, workspace: Path | None) -> Foresee
 def choose_hunks(
     tool: Tool, arguments: Arguments, workspace: Path | None, shown: str, chosen: Mapping[int, str | None]
 ) -> Arguments:
-    """The arguments with which the call does a part of what was shown. BadRequest where that cannot be."""
+    """Return the arguments that apply only the chosen hunks of the diff that was shown.
+
+    Raises BadRequest if the tool cannot do that or the diff has changed.
+    """
     if tool.keep_hunks is None or not shown:
         raise BadRequest(sentence("part.unable", tool=tool.name))
     try:
@@ -82,15 +91,17 @@ def _shown(diffs: Sequence[FileDiff]) -> str:
     return whole_text(joined(diffs, _SHOWN))
 
 
-# The answers a person can give to a question by choosing one, for clients with buttons or lists.
+# Build the answers that clients with buttons or lists offer for an approval request.
 
 
-_WIDER = 2  # rules that cover more than the call, for a conversation: more would be a wall of buttons
+_WIDER = 2  # rules wider than the call, for one conversation: more would be too many buttons
 
 
 @dataclass(slots=True, frozen=True)
 class AnswerChoice:
-    """Its label, what kind of answer it is, in the words of the Agent Client Protocol, and the answer."""
+    """A selectable answer: its label, its kind in the terms of the Agent Client Protocol, and the answer
+    itself.
+    """
 
     name: str
     kind: str
@@ -98,7 +109,7 @@ class AnswerChoice:
 
 
 def choices_for(question: Question) -> dict[str, AnswerChoice]:
-    """What can be answered by a button, by its id. Empty where a person would have to write something."""
+    """Return the answers that a button can give, by ID. Empty if the user would have to type something."""
     match question.kind:
         case "approve":
             return _approval(question)
@@ -137,7 +148,7 @@ def _approval(question: Question) -> dict[str, AnswerChoice]:
     found = {"once": AnswerChoice("Allow once", "allow_once", allow_once())}
     no = AnswerChoice("Reject", "reject_once", reject())
     end = AnswerChoice("Reject, and stop its calls", "reject_once", stop())
-    if not question.rules:  # where no rule would help, an answer is for this once
+    if not question.rules:  # Without a rule that would help, an answer applies only once.
         return {**found, "reject": no, "stop": end}
     exact, wider = question.rules, [(rule,) for rule in question.wider]
     words = _on(exact)

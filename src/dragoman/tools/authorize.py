@@ -1,7 +1,7 @@
-"""The only place where it is decided whether a call may run. Pure: all that bears on it comes as values.
+"""Decide whether a call may run. No other module decides it; all inputs arrive as values.
 
-Asked when a call arrives, when a person has edited it, when a process takes it up again, when a tool meets
-something new (a file a search found, a redirect), and when a grant might settle other questions.
+Called when a call arrives, when a user has edited it, and when a process resumes it. Also called when a tool
+finds something new (a file in a search, a redirect), and when a grant could settle other approval requests.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dragoman.tools.tool import Review, Tool
 
 @dataclass(slots=True, frozen=True)
 class Reason:
-    """Why a person is to be asked. `text` is the question in somebody's own words, where there are any."""
+    """Why Dragoman asks the user. `text` is the question in the words of its source, if it has any."""
 
     cause: Cause
     text: str = ""
@@ -27,7 +27,7 @@ class Reason:
 
 @dataclass(slots=True, frozen=True)
 class Run:
-    """It may run. `because` is for whoever asks later why it did; `cage` is what its programs run in (K4)."""
+    """The call may run. `because` records the reason for later; `cage` is what its programs run in (K4)."""
 
     because: str
     cage: Cage | None = None
@@ -35,13 +35,13 @@ class Run:
 
 @dataclass(slots=True, frozen=True)
 class Ask:
-    """It may run if a person says so. Of several reasons the first is what no grant takes away, if one is."""
+    """The call may run if a user approves it. A reason that no grant removes comes first."""
 
     reasons: tuple[Reason, ...]
-    format: str = ""  # what a rule would name, of a call guessed from text
-    cage: Cage | None = None  # what its programs run in, if it does
-    beyond: tuple[Rule, ...] = ()  # what it asks of the cage, and no rule allows
-    line: bool = True  # whether it is also asked about what it does in the cage
+    format: str = ""  # the pattern for a `format` rule, if the call was guessed from text
+    cage: Cage | None = None  # what its programs run in, if it runs
+    beyond: tuple[Rule, ...] = ()  # what the call requests beyond the cage and no rule allows
+    line: bool = True  # whether the user is also asked about what the call does inside the cage
 
     @property
     def because(self) -> Cause:
@@ -50,7 +50,7 @@ class Ask:
 
 @dataclass(slots=True, frozen=True)
 class Refuse:
-    """It does not run, whatever anybody says. The model reads the text."""
+    """The call does not run, whatever anyone answers. The model reads the text."""
 
     text: str
 
@@ -60,30 +60,31 @@ Verdict: TypeAlias = Run | Ask | Refuse
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Authority:
-    """What bears on a call besides the call itself."""
+    """Everything besides the call itself that affects the decision."""
 
-    rules: Sequence[Rule] = ()  # of the settings, then of the agent: the last match wins
-    bounds: Sequence[Rule] = ()  # nothing dissolves these
-    outer: Sequence[Sequence[Rule]] = ()  # of whoever it runs for: what these deny or ask is denied or asked
-    grants: Sequence[Rule] = ()  # what a person allowed or denied by an answer
+    rules: Sequence[Rule] = ()  # from the settings, then from the agent: the last match wins
+    bounds: Sequence[Rule] = ()  # nothing overrides these
+    # rules of the agents this call runs for: what they deny or ask stays denied or asked
+    outer: Sequence[Sequence[Rule]] = ()
+    grants: Sequence[Rule] = ()  # what a user allowed or denied by an answer
     mode: Mode = "auto"
     pinned: str | None = (
         None  # the fingerprint of the tool's definition when it was first offered, or last allowed
     )
-    wishes: Sequence[Reason] = ()  # what plugins want a person to be asked
+    wishes: Sequence[Reason] = ()  # approvals that plugins request
     format: str = (
-        ""  # of a call guessed from text (D7): the format and the model, as rules on `format` name them
+        ""  # for a call guessed from text (D7): the format and the model, as `format` rules name them
     )
-    cage: Cage | None = None  # that programs run in here; None: there is to be none
-    beyond: Sequence[Rule] = ()  # what the call asks of the cage
-    impossible: str = ""  # why something that it asks cannot be opened
+    cage: Cage | None = None  # what programs run in; None: without a cage
+    beyond: Sequence[Rule] = ()  # what the call requests beyond the cage
+    impossible: str = ""  # why something that the call requests cannot be opened
 
 
 def authorize(tool: Tool, patterns: Sequence[str], authority: Authority) -> Verdict:
-    """Whether this tool may be used on these patterns.
+    """Return whether this tool may be used on these patterns.
 
-    Denials come first, from wherever they come. Then every reason to ask is collected; what a person granted
-    takes away the rules' own reason and no other.
+    Denials from any source come first. Then all reasons to ask are collected. A grant removes only the reason
+    that comes from the rules.
     """
     bound = _bound(tool, patterns, authority.bounds)
     cage, outside = _opened(authority), any(rule.permission == OUTSIDE for rule in authority.beyond)
@@ -136,15 +137,17 @@ def authorize(tool: Tool, patterns: Sequence[str], authority: Authority) -> Verd
 
 
 def decide_beyond(permission: str, patterns: Sequence[str], authority: Authority) -> Ruling:
-    """What rules say of one thing outside the cage, by any of its names: a rule on everything does not mean
-    it. Denied by one of them, it is denied."""
+    """Return what the rules decide about one thing outside the cage, checked under each of its names.
+
+    A rule on everything does not apply to it. A denial under any name denies it.
+    """
     said = [_named(permission, pattern, authority) for pattern in patterns]
     first = {ruling.action: ruling for ruling in reversed(said)}
     return first.get("deny") or first.get("allow") or said[0]
 
 
 def authorize_beyond(rule: Rule, authority: Authority) -> Verdict:
-    """Whether a call that runs may reach one thing outside its cage."""
+    """Return whether a running call may reach one thing outside its cage."""
     ruling = decide_beyond(rule.permission, _patterns_beyond(rule), authority)
     match ruling.action:
         case "deny":
@@ -156,8 +159,10 @@ def authorize_beyond(rule: Rule, authority: Authority) -> Verdict:
 
 
 def _opened(authority: Authority) -> Cage | None:
-    """The cage with the rules that open it, as far as nobody's rules close it again; and with what the call
-    asks for, which it gets only if that is allowed."""
+    """Return the cage with the rules that open it, unless a stricter rule closes it again.
+
+    It also contains what the call requests; the call gets that only if the request is allowed.
+    """
     if authority.cage is None:
         return None
     stricter = [
@@ -175,7 +180,10 @@ def _opened(authority: Authority) -> Cage | None:
 
 
 def _means_cage(rule: Rule) -> bool:
-    """`cage.*`, too. A rule on everything means the cage only if it denies."""
+    """Return whether a rule applies to the cage.
+
+    `cage.*` does; a rule on everything does only if it denies.
+    """
     if rule.permission == "*" and rule.action == "ask":
         return False
     return any(matches(rule.permission, one) for one in PERMISSIONS)
@@ -189,7 +197,7 @@ def _patterns_beyond(rule: Rule) -> tuple[str, ...]:
 
 
 def _unasked(tool: Tool) -> Rule:
-    """The weakest of all rules: any other that speaks of the tool has its say (K3)."""
+    """Return the weakest rule of all: any other rule on the tool overrides it (K3)."""
     return Rule(tool.permission, "*", "allow", sentence("rule.cage"))
 
 
@@ -211,8 +219,9 @@ def _why_asked(wanted: Sequence[Rule], cage: Cage | None) -> str:
 def decide_with_grants(
     permission: str, patterns: Sequence[str], rules: Sequence[Rule], grants: Sequence[Rule]
 ) -> Ruling:
-    """What the rules say, and what people granted where these want it asked. A denial of either is the last
-    word, whichever was given later."""
+    """Return what the rules decide, then the grants if the rules ask. A denial by either is final, regardless
+    of which was given later.
+    """
     ruled = decide(permission, patterns, rules)
     given = decide(permission, patterns, [rule for rule in grants if rule.action == "deny"])
     if ruled.action != "deny" and given.action == "deny":
@@ -221,9 +230,10 @@ def decide_with_grants(
 
 
 def may_be_shown(tool: Tool, pattern: str, authority: Authority) -> bool:
-    """Whether a tool that may run may also show what it found on the way, such as a file in a folder.
+    """Return whether an allowed tool may also show what it found on the way, such as a file in a folder.
 
-    What no rule speaks of goes with the call that found it; what a rule denies or wants asked about, not.
+    If no rule covers the find, the call's own permission covers it. If a rule denies it or asks, it is not
+    shown.
     """
     found = replace(authority, mode="auto", pinned=None, wishes=(), format="")
     match authorize(tool, (pattern,), found):
@@ -241,8 +251,9 @@ def may_be_shown(tool: Tool, pattern: str, authority: Authority) -> bool:
 
 
 def _bound(tool: Tool, patterns: Sequence[str], bounds: Sequence[Rule]) -> Ruling:
-    """What the bounds say. Where they say nothing, nothing stands in the way. What they say about writing
-    holds for all that changes files."""
+    """Return what the bounds decide; without a matching bound, allow. Bounds on writing apply to every tool
+    that changes files.
+    """
     permissions = dict.fromkeys(
         (tool.permission, "files.write") if changes_files(tool.permission) else (tool.permission,)
     )
@@ -258,19 +269,21 @@ def _bound(tool: Tool, patterns: Sequence[str], bounds: Sequence[Rule]) -> Rulin
 
 
 def _loop(tool: Tool, authority: Authority) -> Ruling:
-    """What rules on `loop` say of a tool that repeats itself."""
+    """Return what `loop` rules decide about a tool that repeats itself."""
     repeats = any(wish.cause == "loop" for wish in authority.wishes)
     return _named("loop", tool.name, authority) if repeats else Ruling("allow")
 
 
 def _format(authority: Authority) -> Ruling:
-    """What rules on `format` say of text that looks like a call."""
+    """Return what `format` rules decide about text that looks like a call."""
     return _named("format", authority.format, authority) if authority.format else Ruling("allow")
 
 
 def _named(permission: str, pattern: str, authority: Authority) -> Ruling:
-    """What the rules say that name this permission: a rule on everything does not mean it. The strictest of
-    all sets counts, and no grant takes a denial away."""
+    """Return what the rules that name this permission decide. A rule on everything does not name it.
+
+    The strictest of all rule sets wins, and no grant overrides a denial.
+    """
 
     def naming(rules: Sequence[Rule]) -> list[Rule]:
         return [rule for rule in rules if rule.permission == permission]
@@ -297,21 +310,23 @@ def _because(source: str, ruling: Ruling) -> str:
 
 
 def _redefined(tool: Tool) -> str:
-    """Whoever allowed a tool allowed what it said it was. It says something else now."""
+    """Ask again: the user allowed the tool by its earlier description, and the description has changed."""
     return sentence("question.redefined", tool=tool.name, description=tool.description.strip())
 
 
-# Which results a person sees before the model does: of all tools, or by patterns of what they are called.
+# Select the results that a user sees before the model: those of all tools, or by patterns of tool names.
 
 
 ReviewPolicy: TypeAlias = Review | Mapping[str, Review]
 """One word for all tools, or one for each pattern: `{"shell": "always", "mcp.*": "on_error"}`."""
 
-REVIEWS: tuple[Review, ...] = get_args(Review)  # the stricter, the later
+REVIEWS: tuple[Review, ...] = get_args(Review)  # from lenient to strict
 
 
 def review_of(tool: Tool, *policies: ReviewPolicy | None, offered_as: str = "") -> Review:
-    """The strictest of what the tool itself and these say of it, by whichever of its names."""
+    """Return the strictest review that the tool itself and these policies set, under any of the
+    tool's names.
+    """
     wanted = [tool.review]
     for policy in policies:
         if isinstance(policy, str):
@@ -324,13 +339,15 @@ def review_of(tool: Tool, *policies: ReviewPolicy | None, offered_as: str = "") 
 
 
 def concerns_tool(pattern: str, tool: Tool, offered_as: str = "") -> bool:
-    """By its name, or the longer one that it is offered by where another has the same, or by its
-    permission, as rules do."""
+    """Return whether a pattern matches the tool's name, its permission, or the longer name it is offered by.
+
+    A tool gets a longer name if another tool has the same one.
+    """
     return any(matches(pattern, name) for name in (tool.name, tool.permission, offered_as) if name)
 
 
 def wrong_with(policy: object) -> str:
-    """Why this says nothing about results; empty where it does."""
+    """Return why this is not a valid review policy; empty if it is valid."""
     words = ", ".join(REVIEWS)
     if not isinstance(policy, Mapping):
         return "" if policy in REVIEWS else f"review {policy!r}: it is one of {words}, or a table of patterns"
@@ -343,8 +360,10 @@ def wrong_with(policy: object) -> str:
 
 
 def answer_by_rule(verdict: Verdict | None, made: Answer) -> Answer | None:
-    """What the rules, as they are now, answer to a question that is there because of them, for as long as
-    `made` holds. None where a person still has to."""
+    """Return the answer that the current rules give to an approval request that exists because of rules.
+
+    The answer lasts as long as `made` does. None if a user still has to answer.
+    """
     match verdict:
         case Run():
             return replace(made, verdict="allow")

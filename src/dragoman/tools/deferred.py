@@ -1,7 +1,7 @@
-"""Tools that a model finds when it needs them, since all definitions would take too much of its context.
+"""Let a model find tools when it needs them, if all definitions would take too much of its context.
 
-Above a budget, a request holds `find_tools` in place of the tools of MCP servers and other sources. What it
-finds is offered from the next request on. Which tools are loaded follows from the messages alone: the results
+Above a budget, a request contains `find_tools` instead of the tools of MCP servers and other sources. Tools
+found are offered from the next request on. The messages alone determine which tools are loaded: the results
 of `find_tools`, and the calls that were made.
 """
 
@@ -26,20 +26,20 @@ from dragoman.tools.toolbox import Offer
 
 LETTERS = 4  # of a token, about
 FOUND = 5  # tools that one search loads
-FIND_PERMISSION = "tools.find"  # no name of a function: a rule about it is about no other tool
+FIND_PERMISSION = "tools.find"  # Not a valid function name, so a rule on it concerns no other tool.
 NAMED = 120  # letters of the names of a server's tools in the description
-PURPOSE = 160  # letters of what a server says of itself
+PURPOSE = 160  # letters of a server's description of itself
 _SHOWN = 300  # letters of a description in a result: the definition has all of it
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
-_K, _B = 1.2, 0.6  # of BM25: how soon a repeated word counts no more, how much a long text is discounted
+_K, _B = 1.2, 0.6  # of BM25: how fast repeated words lose weight, and how much long texts are discounted
 _BEGINNING = 5  # letters
 _WEIGHTS = {"name": 3.0, "description": 1.0, "parameters": 0.5}
 
 
 @dataclass(slots=True, frozen=True)
 class ToolBudget:
-    """What definitions may take: so many tools, and this share of the context. None sets no limit."""
+    """The limits for definitions: a number of tools, and a share of the context. None sets no limit."""
 
     tools: int | None = 40
     share: float | None = 0.1
@@ -55,7 +55,7 @@ DEFAULT_BUDGET = ToolBudget()
 
 
 def budget_of(setting: object) -> ToolBudget:
-    """`40` tools, `"10%"` of the context, or `"off"`: everything is offered at once."""
+    """Return the budget: `40` tools, `"10%"` of the context, or `"off"` to offer everything immediately."""
     if setting == "off":
         return ToolBudget(None, None)
     if isinstance(setting, int) and not isinstance(setting, bool) and setting >= 0:
@@ -69,7 +69,7 @@ def budget_of(setting: object) -> ToolBudget:
 
 
 def size_of(tool: Tool) -> int:
-    """Letters of its definition."""
+    """Return the letters of a tool's definition."""
     return len(tool.description) + tool.parameters.size
 
 
@@ -79,8 +79,10 @@ def size_of(tool: Tool) -> int:
 def defer(
     offer: Offer, budget: ToolBudget, context: int | None, always: Collection[str], path: Iterable[Message]
 ) -> Offer:
-    """The offer with `find_tools` in place of what exceeds the budget. Tools that were found or called follow
-    in the order in which that happened: what a provider has cached stays valid."""
+    """Return the offer with `find_tools` instead of the tools that exceed the budget.
+
+    Found and called tools follow in the order in which that happened, so that a provider's cache stays valid.
+    """
     if not offer.sources or FIND_TOOLS in offer.tools or budget.allows(offer.tools.values(), context):
         return offer
     hidden = {
@@ -101,7 +103,7 @@ def defer(
 
 
 def loaded_in(messages: Iterable[Message]) -> dict[str, Literal["found", "called"]]:
-    """Names of tools that were found or called, in the order in which that happened first."""
+    """Return the names of tools that were found or called, in the order of their first occurrence."""
     names: dict[str, Literal["found", "called"]] = {}
     for message in messages:
         for call in message.all_calls:
@@ -128,7 +130,7 @@ class ToolSearch:
         self._tools_with = Counter(word for weights in self._weights.values() for word in weights)
 
     def find(self, query: str, most: int = FOUND) -> list[str]:
-        """The best first. A name that stands in the request comes before all others."""
+        """Return the best first. A name that appears in the request comes before all others."""
         said = set(re.split(r"[\s,;\"'`()]+", query))
         exact = [name for name in self._weights if name in said]
         rarities = {word: self._rarity(word) for word in {*_words(query)} if word in self._tools_with}
@@ -145,7 +147,7 @@ class ToolSearch:
 
 
 def _weights_in(fields: Mapping[str, Counter[str]], mean: Mapping[str, float]) -> dict[str, float]:
-    """What each word of a tool counts for."""
+    """Return the weight of each word of a tool."""
     counts: Counter[str] = Counter()
     for field, weight in _WEIGHTS.items():
         shortness = weight / (1 - _B + _B * fields[field].total() / mean[field])
@@ -163,7 +165,7 @@ def _fields_of(name: str, tool: Tool) -> dict[str, Counter[str]]:
 
 
 def _texts_in(schema: JsonValue) -> Iterable[str]:
-    """Names, descriptions and choices of parameters."""
+    """Yield the names, descriptions and choices of parameters."""
     if isinstance(schema, dict):
         for name, value in schema.items():
             if isinstance(value, dict):
@@ -179,13 +181,13 @@ def _texts_in(schema: JsonValue) -> Iterable[str]:
 
 
 def _words(text: str) -> list[str]:
-    """And the beginnings of long ones: `genetics` and `genetically` have one in common."""
+    """Return the stemmed words, and the prefixes of long ones: `genetics` and `genetically` share one."""
     words = [_stem(word.lower()) for word in _WORD.findall(text)]
     return [*words, *(f"{word[:_BEGINNING]}-" for word in words if len(word) > _BEGINNING)]
 
 
 def _stem(word: str) -> str:
-    """`searching`, `searches` and `searched` are `search`."""
+    """`searching`, `searches` and `searched` become `search`."""
     for ending, least in (("ings", 4), ("ing", 4), ("ies", 3), ("ed", 4), ("es", 4), ("s", 3), ("e", 4)):
         if word.endswith(ending) and len(word) - len(ending) >= least:
             return word[: -len(ending)] + ("y" if ending == "ies" else "")
@@ -196,7 +198,7 @@ def _stem(word: str) -> str:
 
 
 class FindTools(BaseModel):
-    """What `find_tools` takes."""
+    """The arguments of `find_tools`."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -209,7 +211,7 @@ _parameters = cache(lambda: Parameters(FIND_TOOLS, FindTools))
 
 
 def find_tools_tool(tools: Mapping[str, Tool], sources: Mapping[str, str], said: Mapping[str, str]) -> Tool:
-    """`said` has what each source says of its tools."""
+    """Return the tool. `said` has each source's description of its tools."""
 
     def run(arguments: BaseModel, _: ToolContext) -> ToolOutput:
         assert isinstance(arguments, FindTools)
@@ -236,7 +238,7 @@ def find_tools_tool(tools: Mapping[str, Tool], sources: Mapping[str, str], said:
 
 
 def _description(tools: Mapping[str, Tool], sources: Mapping[str, str], said: Mapping[str, str]) -> str:
-    """The sources, what they are for, and some of their tools. It is the same whatever was loaded."""
+    """Describe the sources, their purpose, and some of their tools. Does not depend on which were loaded."""
     lines = [
         f"Find and load tools. You can call what was found in your next step. There are {len(tools)} more:"
     ]

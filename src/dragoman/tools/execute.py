@@ -1,4 +1,4 @@
-"""Runs a tool, in a thread if need be. Whatever the tool does becomes the outcome of its call."""
+"""Run a tool, in a thread if necessary, and turn whatever the tool does into the outcome of its call."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from dragoman.tools.schema import problems
 from dragoman.tools.tool import Tool, ToolContext, ToolOutput
 from dragoman.tools.workspace import inside
 
-# Makes the stored result of what a tool returned: text, or JSON.
+# Turn what a tool returned into the stored result: text, or JSON.
 
 
 _AS_TEXT = json.JSONEncoder(ensure_ascii=False)
 
 
 def result_of(output: Any) -> ToolResult:
-    """Text stays text; any other value becomes JSON; None says that it is done."""
+    """Return the result: text stays text, any other value becomes JSON, and None reports success."""
     whole = output if isinstance(output, ToolOutput) else ToolOutput(output)
     value, metadata = as_json(whole.value), as_json(whole.metadata)
     attachments = tuple(whole.attachments)
@@ -48,9 +48,9 @@ def result_of(output: Any) -> ToolResult:
 
 
 def as_json(value: Any) -> JsonValue:
-    """The value as it will be read from the store. ToolFailed where it has no JSON."""
+    """Return the value as it will be read from the store. Raises ToolFailed if it has no JSON form."""
     if isinstance(value, str):
-        return whole_text(str.__str__(value))  # a word of an Enum is a text like any other
+        return whole_text(str.__str__(value))  # A str Enum member counts as its text.
     try:
         return read_with_margin(_bytes(value))
     except (ValueError, RecursionError) as error:
@@ -60,33 +60,35 @@ def as_json(value: Any) -> JsonValue:
 
 
 def whole_text(text: str) -> str:
-    """Halves of characters, such as file names that are no UTF-8 have, can be neither stored nor sent."""
+    """Replace lone surrogates, which can be neither stored nor sent. File names that are not UTF-8 contain
+    them.
+    """
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _bytes(value: Any) -> bytes:
     try:
         return to_json(value, inf_nan_mode="strings")
-    except ValueError:  # half a character somewhere, or no JSON at all
+    except ValueError:  # a lone surrogate, or not valid JSON
         return json.dumps(value, default=to_jsonable_python, ensure_ascii=False).encode("utf-8", "replace")
 
 
-# What a running tool may say and ask: the same for one in the event loop and one in a thread.
+# Let a running tool report and ask, in the same way in the event loop and in a thread.
 
 
 T = TypeVar("T")
 
 
 class LiveCall:
-    """A call while it runs. Once it is over it reports and asks nothing more."""
+    """A running call. Once it is over, it reports and asks nothing."""
 
     def __init__(self, context: ToolContext, limit: asyncio.Timeout) -> None:
         self._context = context
         self._limit = limit
         self._loop = asyncio.get_running_loop()
         self._asked: set[asyncio.Task[Any]] = set()  # from a thread, which waits for the answer
-        self._open = 0  # questions that wait for a person: the clock stands still while there are any
-        self._left: float | None = None  # seconds the tool still had when the clock was stopped
+        self._open = 0  # questions that wait for a user: the clock stops while there are any
+        self._left: float | None = None  # seconds the tool still had when the clock stopped
         self._over = False
 
     def in_loop(self) -> ToolContext:
@@ -136,7 +138,7 @@ class LiveCall:
             await self._context.require_permission(pattern, question, *permission)
 
     async def _run_program(self, words: Sequence[str], timeout: float = 120.0) -> tuple[int, str]:
-        """Words of a command, which no shell reads, in the workspace and in the cage of the permit."""
+        """Run a command, whose words no shell reads, in the workspace and in the cage of the permit."""
         context, output = self._context, ShellOutput()
         status, refused = await run_program(
             words,
@@ -154,7 +156,7 @@ class LiveCall:
 
     @contextmanager
     def _clock_stopped(self) -> Iterator[None]:
-        """The time a person takes to answer is not the tool's."""
+        """Stop the clock: time that a user takes to answer does not count for the tool."""
         when = self._limit.when()
         if self._open == 0:
             self._left = when - self._loop.time() if when is not None else None
@@ -175,7 +177,7 @@ class LiveCall:
         return asyncio.run_coroutine_threadsafe(self._while_live(question), self._loop).result()
 
     async def _while_live(self, question: Coroutine[Any, Any, T]) -> T:
-        """In the loop, as the end of the call is, which cancels it; what comes after that is never asked."""
+        """Ask in the event loop, where the end of the call cancels it. Later questions are never asked."""
         task = asyncio.current_task()
         if self._over or task is None:
             question.close()
@@ -192,7 +194,7 @@ _log = logging.getLogger("dragoman.tools")
 
 @dataclass(slots=True, frozen=True)
 class Outcome:
-    """What came of a call, whole: nothing has been cut off yet."""
+    """The complete outcome of a call, before any truncation."""
 
     state: CallState
     result: ToolResult
@@ -200,17 +202,17 @@ class Outcome:
 
 @dataclass(slots=True, frozen=True)
 class Permit:
-    """A decision that a call may run, good for one tool and one set of arguments."""
+    """A decision that a call may run, valid for one tool and one set of arguments."""
 
     hash: str
-    because: str  # the rule, the grant, or who answered
-    cage: Cage | None = None  # what its programs run in; None: as any program of the person
+    because: str  # the rule, the grant, or the user who answered
+    cage: Cage | None = None  # what its programs run in; None: without a cage, as any program of the user
 
 
 async def execute(tool: Tool, call: ToolCall, permit: Permit, context: ToolContext) -> Outcome:
-    """Run the tool, in the task that calls this: let it be one of its own.
+    """Run the tool in the calling task; use a separate task for each call.
 
-    Its errors and its timeout are outcomes; only cancellation comes out as an exception.
+    Errors and timeouts of the tool are outcomes; only cancellation is raised as an exception.
     """
     if permit.hash != call.hash:
         return failed(f"{call.tool} did not run: it was permitted with other arguments")
@@ -228,7 +230,8 @@ async def execute(tool: Tool, call: ToolCall, permit: Permit, context: ToolConte
         raise
     except SystemExit:
         return failed(f"{tool.name} failed: it tried to end the program")
-    except BaseException as error:  # also what is no Exception: a failed test, a panic of Rust code
+    # This includes what is not an Exception: a failed test, a panic of Rust code.
+    except BaseException as error:
         if limit.expired():
             return failed(f"{tool.name} failed: it took longer than {tool.timeout:g} s")
         if not isinstance(error, ToolFailed):
@@ -243,7 +246,9 @@ def failed(text: str) -> Outcome:
 
 
 def _describe(tool: Tool, error: BaseException) -> str:
-    """What the model reads of an error: a ToolFailed's own words, else which error it was."""
+    """Return what the model reads about an error: the text of a ToolFailed, otherwise the type of
+    the error.
+    """
     if isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         return _describe(tool, error.exceptions[0])
     if isinstance(error, ToolFailed):
@@ -253,7 +258,7 @@ def _describe(tool: Tool, error: BaseException) -> str:
 
 
 async def _output(tool: Tool, arguments: BaseModel, live: LiveCall) -> Any:
-    """What the function returns, or the last thing it yields. What else it yields is progress."""
+    """Return what the function returns, or the last value it yields. Its other yields are progress."""
     run = tool.run
     assert run is not None
     if tool.threaded:

@@ -1,4 +1,4 @@
-"""Parameters of a tool that are described by a JSON schema, such as an MCP server sends."""
+"""Validate tool parameters that a JSON schema describes, such as those an MCP server sends."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from dragoman.errors import ConfigError
 from dragoman.messages.message import Arguments
 from dragoman.tools.schema import MOST_FAULTS, Parameters
 
-Fault: TypeAlias = Any  # of jsonschema, which has no types
+Fault: TypeAlias = Any  # from jsonschema, which has no types
 Place: TypeAlias = tuple[int | str, ...]
 
-MOST_SEEN = 1000  # looked for: a long list can have one in each place
+MOST_SEEN = 1000  # faults looked for: a long list can have one in each place
 
-_TYPES = {  # what JSON schema calls a type → the fault that pydantic would have found
+_TYPES = {  # a JSON schema type → the fault that pydantic would report
     "string": "string_type",
     "object": "dict_type",
     "array": "list_type",
@@ -31,16 +31,19 @@ _TYPES = {  # what JSON schema calls a type → the fault that pydantic would ha
 }
 
 
-MOST_REFERENCES = 5000  # of a schema that are followed for one set of arguments
+MOST_REFERENCES = 5000  # maximum number of references followed for one set of arguments
 
 
 class JsonArguments(RootModel[dict[str, JsonValue]]):
-    """Arguments that fit the schema, as they came."""
+    """Arguments that fit the schema, unchanged."""
 
 
 class JsonParameters(Parameters):
-    """Parameters described by a JSON schema instead of a signature. ConfigError if the schema is invalid;
-    pass `checked` if it was found valid before."""
+    """Parameters described by a JSON schema instead of a signature. Raises ConfigError if the schema is
+    invalid.
+
+    Pass `checked` if the schema was found valid before.
+    """
 
     def __init__(self, tool: str, schema: Mapping[str, Any], *, checked: bool = False) -> None:
         self.model = JsonArguments
@@ -55,12 +58,12 @@ class JsonParameters(Parameters):
             _check(tool, self._whole)
 
     def validate(self, arguments: Arguments) -> JsonArguments:
-        """The arguments themselves. Strict: what does not fit is a ValidationError, as pydantic's own."""
+        """Return the arguments unconverted. Raises pydantic's ValidationError if any does not fit."""
         try:
             self._references.left = MOST_REFERENCES
             found = (fault for error in self._validator.iter_errors(arguments) for fault in _faults(error))
             faults = [*islice(found, MOST_SEEN)]
-        except Exception as error:  # a reference to nowhere, or into itself: then nothing can be said to fit
+        except Exception as error:  # a reference to nowhere, or into itself: then nothing can be checked
             faults = [_fault(_custom(f"The tool's schema cannot be followed: {error}"), (), arguments)]
         if faults:
             distinct = {(str(fault["type"]), fault.get("loc", ())): fault for fault in faults}
@@ -93,15 +96,17 @@ def _check(tool: str, schema: dict[str, Any]) -> None:
 
 @dataclass(slots=True)
 class _References:
-    """How many more may be followed: a few that name each other twice are as many as one likes."""
+    """The number of references that may still be followed: a few that refer to each other never end."""
 
     left: int = MOST_REFERENCES
 
 
 def _validator(schema: dict[str, Any], references: _References) -> Any:
-    """Follows no reference out of the schema, no more than so many inside of it, and runs none of its regular
-    expressions: they are the work of others, and one of them could hold up everybody. Who wrote them checks
-    them anyway."""
+    """Return a validator that follows no reference out of the schema and a limited number inside it.
+
+    It runs none of the schema's regular expressions: they are untrusted, and one could block every call. The
+    server that wrote them checks them anyway.
+    """
     jsonschema = import_module("jsonschema.validators")
     kind = jsonschema.validator_for(schema, default=jsonschema.Draft202012Validator)
     extra = kind.VALIDATORS.get("additionalProperties")
@@ -136,10 +141,12 @@ def _validator(schema: dict[str, Any], references: _References) -> Any:
 
 
 def _comparisons() -> dict[str, Any]:
-    """The words that compare values, each value looked at once: jsonschema compares all with all, and a list
-    of some thousand objects would hold up everybody for minutes."""
+    """Return the keywords that compare values, with each value read once.
+
+    jsonschema compares all with all: a list of some thousand objects would block every call for minutes.
+    """
     wrong = import_module("jsonschema.exceptions").ValidationError
-    listed: dict[int, frozenset[Hashable]] = {}  # the values of each `enum`, by where the schema has it
+    listed: dict[int, frozenset[Hashable]] = {}  # the values of each `enum`, by its identity in the schema
 
     def unique(_: Any, wanted: Any, instance: Any, inside: Any) -> Iterable[Fault]:
         if wanted and isinstance(instance, list) and len({*map(_identity, instance)}) < len(instance):
@@ -155,7 +162,9 @@ def _comparisons() -> dict[str, Any]:
 
 
 def _identity(value: JsonValue) -> Hashable:
-    """The same for values that JSON schema calls equal: `1` and `1.0` are, `1` and `true` are not."""
+    """Return equal keys for values that JSON schema calls equal: `1` and `1.0` are, `1` and `true`
+    are not.
+    """
     match value:
         case bool():
             return ("bool", value)
@@ -171,7 +180,9 @@ def _identity(value: JsonValue) -> Hashable:
 
 
 def _faults(error: Fault) -> Iterator[InitErrorDetails]:
-    """A fault of jsonschema as those that pydantic finds, so that it is repaired and reported like them."""
+    """Turn a fault of jsonschema into pydantic's form, so that it is repaired and reported in the
+    same way.
+    """
     where: Place = tuple(error.absolute_path)
     match error.validator:
         case "required":
@@ -192,13 +203,13 @@ def _faults(error: Fault) -> Iterator[InitErrorDetails]:
 
 
 def _only(types: Any) -> str:
-    """The one type that is meant, where null is the only other one."""
+    """Return the only type allowed besides null, if there is exactly one."""
     named = [types] if isinstance(types, str) else [one for one in types if one != "null"]
     return str(named[0]) if len(named) == 1 else ""
 
 
 def _one_branch(error: Fault) -> list[Fault] | None:
-    """What is wrong with the only alternative there is, leaving null aside."""
+    """Return the faults of the only alternative besides null."""
     branches = error.validator_value
     real = [at for at, branch in enumerate(branches) if branch != {"type": "null"}]
     if len(real) != 1 or not error.context:

@@ -1,4 +1,4 @@
-"""Permission rules: how one is written, what it matches, and which of many has the last word."""
+"""Define permission rules: how they are written, what they match, and which rule wins."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from dragoman.errors import ConfigError
 from dragoman.messages.questions import Action, Rule
 from dragoman.sentences import sentence
 
-# Names of files that other programs, or this one, execute or obey later: writing them is asked about.
+# Names of files that other programs, or Dragoman, execute or obey later. Writing one needs approval.
 #
-# What the settings start is no matter of names: `config/trust/programs.py` computes it from the settings.
+# Paths of programs that the settings start do not depend on names: `config/trust/programs.py` computes them
+# from the settings.
 
 
-# A step of a path with one of these names, and everything below it, anywhere in a workspace: a person may
-# start the program that obeys it in any folder. Compared casefolded (`_bare`).
+# A path step with one of these names, and everything below it, anywhere in a workspace: a user can start the
+# program that obeys it in any folder. Compared casefolded (`_bare`).
 NAMES = frozenset(
     (
-        # Dragoman loads these, or reads them as prompts; so do other agents.
+        # Dragoman and other agents load these, or read them as prompts.
         *(
             "dragoman.toml",
             "tools",
@@ -36,16 +37,16 @@ NAMES = frozenset(
             "claude.md",
             "gemini.md",
         ),
-        # Version control: its configuration and hooks name programs. Without a file named HEAD, no folder
-        # can become a repository, whose configuration git would obey.
+        # Version control: its configuration and hooks name programs. Without a file named HEAD, no folder can
+        # become a repository whose configuration git would obey.
         *(".git", ".hg", ".svn", ".jj", "head", ".gitattributes", ".gitmodules", ".gitconfig", ".hgrc"),
         *(".githooks", ".husky", ".pre-commit-config.yaml", ".pre-commit-config.yml"),
         *("lefthook.yml", ".lefthook.yml", "lefthook.yaml", ".lefthook.yaml", "lefthook-local.yml"),
         *(".gitlab-ci.yml", ".circleci", ".vim"),
-        # Editors and shells run tasks, settings or modelines of a folder that is opened or entered.
+        # Editors and shells run tasks, settings or modelines from a folder that is opened or entered.
         *(".vscode", ".idea", ".zed", ".fleet", ".devcontainer", ".devcontainer.json", ".envrc", ".exrc"),
         *(".vimrc", ".nvimrc", ".nvim.lua", ".dir-locals.el", ".lvimrc", ".helix", ".tool-versions"),
-        # Debuggers and interpreters run these where they are started.
+        # Debuggers and interpreters run these from the folder in which they start.
         *(".gdbinit", ".lldbinit", ".rprofile", ".irbrc", ".pryrc"),
         # Other agents start servers, hooks and commands from these, or obey them.
         *(".mcp.json", "mcp.json", ".claude", ".claude.json", ".cursor", ".cursorrules", ".windsurf"),
@@ -66,11 +67,12 @@ NAMES = frozenset(
     )
 )
 _ENDS = (".git", ".code-workspace", ".sublime-project")  # a bare repository; the settings of editors
-_SHORT = re.compile(r"(?:dragom|git|hg|svn|jj)~\d")  # what Windows also calls .dragoman, .git and the like
+# the short names that Windows gives to .dragoman, .git and the like
+_SHORT = re.compile(r"(?:dragom|git|hg|svn|jj)~\d")
 
 
 READS = "files.read"
-# Names of files that hold keys and passwords: reading them is asked about, even where other reads are not.
+# Names of files that hold keys and passwords. Reading one needs approval, even if other reads do not.
 _SECRETS = (
     *(".env", ".env.*", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", ".netrc"),
     *(".npmrc", ".pypirc", ".htpasswd", ".pgpass", "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*"),
@@ -80,25 +82,32 @@ SECRET_FILES = tuple(pattern for name in _SECRETS for pattern in (name, f"*/{nam
 
 
 def changes_program(permission: str, patterns: Sequence[str]) -> bool:
-    """Whether a call that touches these paths could change what is executed or obeyed later."""
+    """Return whether a call on these paths could change what is executed or obeyed later."""
     return changes_files(permission) and any(is_protected(pattern) for pattern in patterns)
 
 
 def changes_files(permission: str) -> bool:
-    """Of files, everything but reading changes them: a tool of one's own may delete or move some."""
+    """Return whether a permission changes files. Everything but reading does: a custom tool can delete or
+    move files.
+    """
     return permission.startswith("files.") and permission != "files.read"
 
 
 def is_protected(path: str) -> bool:
-    """Whether a step of the path has one of the names, in any spelling that some file system takes for it."""
+    """Return whether a path step has one of the names, in any spelling that some file system accepts
+    for it.
+    """
     steps = (_bare(step) for step in re.split(r"[/\\]", path))
     return any(step in NAMES or step.endswith(_ENDS) or _SHORT.match(step) for step in steps)
 
 
 @lru_cache(4096)
 def spellings(path: str) -> tuple[str, ...]:
-    """The path without what some file system overlooks in names; the same without their streams; and both
-    as from the root of a workspace. A rule that denies or asks holds for all files that may be meant."""
+    """Return the path as file systems normalize it, with and without stream names, also from a workspace's
+    root.
+
+    A rule that denies or asks applies to all files that may be meant.
+    """
     steps = [step for step in re.split(r"[/\\]", path) if step not in ("", ".")]
     root = "/" if path[:1] in ("/", "\\") else ""
     known = ["/".join(filter(None, map(plain, steps))) for plain in (_folded, _bare)]
@@ -106,19 +115,20 @@ def spellings(path: str) -> tuple[str, ...]:
 
 
 def _bare(step: str) -> str:
-    """Folded, and without the name of a stream."""
+    """Fold a path step, and remove the name of a stream."""
     return _folded(step).partition(":")[0].rstrip(" .")
 
 
 def _folded(step: str) -> str:
-    """Without what some file system overlooks: case, other forms of a character, invisible ones, dots and
-    spaces at the end."""
+    """Remove what some file system ignores: case, other forms of a character, invisible ones, trailing dots
+    and spaces.
+    """
     if not step.isascii():
         normal = unicodedata.normalize("NFKC", step)
         step = "".join(one for one in normal if unicodedata.category(one) != "Cf")
     step = step.casefold()
     kept = step.rstrip(" .")
-    return step if kept.endswith(("*", "?")) or step == ".." else kept  # `*.` is not every name
+    return step if kept.endswith(("*", "?")) or step == ".." else kept  # `*.` does not match every name.
 
 
 _FETCH = "web.fetch"  # its patterns are pages: the site, then the path
@@ -126,16 +136,16 @@ _FETCH = "web.fetch"  # its patterns are pages: the site, then the path
 
 @dataclass(slots=True, frozen=True)
 class Ruling:
-    """`rule` is what decided; None where no rule matched, which means ask."""
+    """A decision. `rule` made it; None if no rule matched, which means ask."""
 
     action: Action
     rule: Rule | None = None
 
 
 def decide(permission: str, patterns: Sequence[str], rules: Sequence[Rule]) -> Ruling:
-    """Whether a call that touches these patterns may run. Each must be allowed; one denied is enough for no.
+    """Decide whether a call on these patterns may run: each must be allowed, and one denial denies the call.
 
-    All are looked at for a denial before any leads to a question, so that nobody is asked in vain.
+    All denials are checked before Dragoman asks, so that the user is never asked in vain.
     """
     rulings = [_last_match(permission, pattern, rules) for pattern in patterns or ("*",)]
     for action in ("deny", "ask"):
@@ -146,8 +156,10 @@ def decide(permission: str, patterns: Sequence[str], rules: Sequence[Rule]) -> R
 
 
 def hidden(permission: str, rules: Sequence[Rule]) -> bool:
-    """True where rules deny everything of a permission: the tool is then not even offered. A rule behind
-    these that denies some of it, as the bounds do, gives nothing back."""
+    """Return whether rules deny everything of a permission: then the tool is not even offered.
+
+    A later rule that denies a part, as the bounds do, does not restore the rest.
+    """
     for rule in reversed(rules):
         if matches(rule.permission, permission) and (rule.action != "deny" or rule.pattern == "*"):
             return rule.action == "deny"
@@ -155,12 +167,14 @@ def hidden(permission: str, rules: Sequence[Rule]) -> bool:
 
 
 def is_known_later(permission: str) -> bool:
-    """Whether a pattern is about tools that come with a server, a message or an editor: none is there yet."""
+    """Return whether a pattern is about tools from a server, a message or an editor, which are not
+    known yet.
+    """
     return permission.startswith(("mcp.", "client.", "mcp_server"))
 
 
 def parse_rule(text: str, action: Action, origin: str = "") -> Rule:
-    """`"shell:git *"` or `"shell"` or `"*"` → a rule. What stands before the colon is the permission."""
+    """Parse `"shell:git *"`, `"shell"` or `"*"` into a rule. The permission comes before the colon."""
     given: object = text
     permission, _, pattern = given.partition(":") if isinstance(given, str) else ("", "", "")
     if not permission.strip():
@@ -169,7 +183,7 @@ def parse_rule(text: str, action: Action, origin: str = "") -> Rule:
 
 
 def rules_in_words(rules: Iterable[Rule]) -> str:
-    """What "always" would mean, as a person reads it."""
+    """Describe the rules that "always" would add, for people."""
     return "; ".join(
         f"{rule.action} {rule.permission} for everything"
         if rule.pattern == "*"
@@ -179,7 +193,7 @@ def rules_in_words(rules: Iterable[Rule]) -> str:
 
 
 def concerns(rule: Rule, permission: str) -> bool:
-    """Whether a rule says anything about a permission."""
+    """Return whether a rule concerns a permission."""
     return matches(rule.permission, permission)
 
 
@@ -195,8 +209,9 @@ def _last_match(permission: str, pattern: str, rules: Sequence[Rule]) -> Ruling:
 
 
 def _other_spellings(permission: str, pattern: str) -> tuple[str, ...]:
-    """Of a file, what some file system takes for the same name; of a page, what some site does: encoded
-    signs, doubled slashes, other case."""
+    """Return other spellings: of a file, those that some file system accepts; of a page, those that some site
+    does (encoded characters, doubled slashes, other case).
+    """
     if permission.startswith("files."):
         return spellings(pattern)
     if permission != _FETCH:
@@ -207,7 +222,9 @@ def _other_spellings(permission: str, pattern: str) -> tuple[str, ...]:
 
 
 def _is_of_its_site(rule: Rule, permission: str, page: str) -> bool:
-    """What `*.example.org/*` allows is on such a site: the path of another may look like one."""
+    """Return whether a page is on the site that the rule allows: `*.example.org/*` must not match another
+    site's path.
+    """
     site, slash, _ = rule.pattern.partition("/")
     return (
         rule.action != "allow" or permission != _FETCH or not slash or matches(site, page.partition("/")[0])
@@ -215,8 +232,9 @@ def _is_of_its_site(rule: Rule, permission: str, page: str) -> bool:
 
 
 def _means(rule: Rule, path: str, others: tuple[str, ...]) -> bool:
-    """Whether a rule that does not match a path is about another spelling of it, or would be if its own were
-    another."""
+    """Return whether a rule that does not match a path concerns another spelling of it, or would if spelled
+    differently itself.
+    """
     own = spellings(rule.pattern)[0]
     if own == rule.pattern and others == (path,):
         return False
@@ -224,7 +242,7 @@ def _means(rule: Rule, path: str, others: tuple[str, ...]) -> bool:
 
 
 def matches(pattern: str, text: str) -> bool:
-    """`*` is any text, `?` one character."""
+    """Return whether a pattern matches: `*` is any text, `?` one character."""
     if pattern.endswith(" *"):
         text += " "  # so that `git *` matches `git`, too
     return pattern == "*" or _compiled(pattern).fullmatch(text) is not None
@@ -232,11 +250,14 @@ def matches(pattern: str, text: str) -> bool:
 
 @lru_cache(1024)
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """`*` is any text, `?` one character; `[*]` and `[?]` are the characters themselves."""
+    """Compile a pattern.
+
+    `*` is any text, `?` one character; `[*]` and `[?]` are the characters themselves.
+    """
     other_brackets = r"\[(?![*?]\])"
     return re.compile(translate(re.sub(other_brackets, "[[]", pattern)))
 
 
 def literal(text: str) -> str:
-    """The pattern that matches this text and nothing else."""
+    """Return the pattern that matches only this text."""
     return re.sub(r"[*?]", r"[\g<0>]", text)

@@ -1,8 +1,8 @@
-"""The tool `run_program`: runs Python that a model wrote, in which the other tools are functions (G1-G5).
+"""Run Python that a model wrote, with the other tools as functions: the tool `run_program` (G1-G5).
 
-The interpreter is Monty, in a worker process. It stops at every call. Clock and randomness are fixed, and
-results are handed in one at a time, in the order in which they were recorded. So a program is its facts, as a
-turn is: run again from its recorded results it takes the same path, in this process or another.
+The interpreter is Monty, in a worker process. It stops at every call. Clock and randomness are fixed. Results
+are passed in one at a time, in recorded order. So the facts determine a program, as they determine a turn:
+run again from its recorded results, it takes the same path, in any process.
 """
 
 from __future__ import annotations
@@ -25,16 +25,14 @@ from dragoman.tools.toolbox import Group
 if TYPE_CHECKING:
     import pydantic_monty as monty
 
-PERMISSION = "programs.run"  # no name of a function: a rule about it is about no other tool
+PERMISSION = "programs.run"  # Not a valid function name, so a rule on it concerns no other tool.
 MAX_CALLS = 500  # of one program
-_MOST = 1_000_000  # characters that it prints or returns, or of the arguments of one call
-_IDLE = (
-    2.0  # seconds: then a program that waits gives its worker to others, and is run again from its results
-)
+_MOST = 1_000_000  # characters of its output, of its result, or of the arguments of one call
+_IDLE = 2.0  # seconds: a program that waits longer releases its worker, and is run again from its results
 _LIMITS = {
     "max_memory": 64_000_000,
     "max_turn_duration_secs": 5.0,  # between two calls
-    "max_feed_duration_secs": 60.0,  # in all, without what it waits for
+    "max_feed_duration_secs": 60.0,  # in total, without waiting for calls
     "max_suspensions": 20_000,
 }
 _PROCESSES = 8
@@ -70,7 +68,9 @@ def is_installed() -> bool:
 
 
 def programs_group(*, named: bool = False) -> Group:
-    """Without tools where the extra is not installed. `named`: on only where somebody says so."""
+    """Return the group, without tools if the extra is not installed. `named`: only on if explicitly switched
+    on.
+    """
     if not is_installed():
         return Group("programs", ())
     workers = _Workers()
@@ -88,13 +88,15 @@ def programs_group(*, named: bool = False) -> Group:
 
 
 def program_in(tools: Mapping[str, Tool]) -> str | None:
-    """The name under which a model is offered to write programs."""
+    """Return the name under which the model is offered `run_program`, or None."""
     return next((name for name, one in tools.items() if one.runs_programs), None)
 
 
 def description_with(specs: Sequence[ToolSpec], functions: Mapping[str, Tool]) -> str:
-    """What a model reads of the tool: how to write a program, and the functions that are in it. It does not
-    change when `find_tools` loads more, since a provider may have it in its cache."""
+    """Return the tool's description for the model: how to write a program, and the functions in it.
+
+    The description stays the same when `find_tools` loads more, since a provider may have cached it.
+    """
     told = signatures([spec for spec in specs if spec.name in functions and not spec.found], functions)
     finds = any(spec.name == FIND_TOOLS for spec in specs)
     return _PROMPT + (_FOUND if finds else "") + told
@@ -103,8 +105,10 @@ def description_with(specs: Sequence[ToolSpec], functions: Mapping[str, Tool]) -
 def condensed(
     specs: Sequence[ToolSpec], name: str, functions: Mapping[str, Tool], keep: str | None
 ) -> tuple[ToolSpec, ...]:
-    """The tools of a request in which programs are on, by this name: functions by their signatures alone
-    (`keep` names one that the model must call)."""
+    """Return the tools of a request in which programs are on: functions appear only as signatures.
+
+    `name` is the tool that runs programs. `keep` names a tool that the model must call.
+    """
     program = next(spec for spec in specs if spec.name == name)
     told = replace(program, description=description_with(specs, functions))
     rest = (spec for spec in specs if spec is not program)
@@ -113,15 +117,18 @@ def condensed(
 
 
 def functions_of(tools: Mapping[str, Tool], *apart: str) -> dict[str, Tool]:
-    """The tools that programs can call: neither programs themselves, nor what ends an agent's work, nor what
-    the sender of the message runs, whose protocol knows of no program."""
+    """Return the tools that programs can call.
+
+    Left out are tools that run programs, tools that end an agent's work, and tools that the sender of the
+    message runs, whose protocol has no programs.
+    """
     apart = (FIND_TOOLS, *apart)
     rest = {name: one for name, one in tools.items() if name not in apart}
     return {name: one for name, one in rest.items() if not one.brought and not one.runs_programs}
 
 
 class _Workers:
-    """The processes in which programs run, for one runtime: started when the first one does."""
+    """The processes that run programs, for one runtime. They start with the first program."""
 
     def __init__(self) -> None:
         self._opened: asyncio.Future[monty.AsyncMonty] | None = None
@@ -148,7 +155,7 @@ class _Workers:
 
 
 class Program:
-    """One program, from its text to what comes of it."""
+    """One program, from its text to its result."""
 
     def __init__(self, code: str, calls: InnerCalls, workers: _Workers) -> None:
         self._code = code
@@ -159,8 +166,8 @@ class Program:
         self._printed: list[str] = []
         self._room = _MOST
         self._wanted: list[WantedCall] = []
-        self._asked: set[int] = set()  # numbers of the calls it has asked for, this time
-        self._awaited: Sequence[int] = ()  # of those that it waits for
+        self._asked: set[int] = set()  # numbers of the calls requested in this run
+        self._awaited: Sequence[int] = ()  # the calls that it waits for
         self._checked = False
         self._line = 1
 
@@ -193,7 +200,8 @@ class Program:
                 ended = await self._drive(stop)
             if ended is not None:
                 return self._result(ended.output)
-            await self._calls.next_result(self._awaited)  # nobody waits for a person in a worker
+            # A program that waits for a user does not occupy a worker.
+            await self._calls.next_result(self._awaited)
 
     def _begin(self) -> None:
         self._printed.clear()
@@ -205,13 +213,16 @@ class Program:
         began = datetime.fromtimestamp(self._calls.began, UTC)
         policy = {"datetime": began, "sleep": "zero", "random_start": {"seed": self._code}}
         options = {"script_name": "program.py", "limits": _LIMITS, "os_policy": policy}
-        if self._checked or self._calls.forgotten(set()):  # what has made calls was checked before
+        if self._checked or self._calls.forgotten(set()):  # A program that has made calls was checked before.
             return options
         declared = stubs(self._names, self._calls.tools)
         return {**options, "type_check": True, "type_check_stubs": declared, "type_check_format": "concise"}
 
     async def _drive(self, stop: Stop) -> monty.MontyComplete | None:
-        """From stop to stop, to the end. None where it waits long: it is to be run again then."""
+        """Run from stop to stop until the end.
+
+        None if a wait is long: then the program is run again later.
+        """
         import pydantic_monty as monty
 
         while True:
@@ -225,7 +236,7 @@ class Program:
                     known = name in self._names and stop.object_id is None
                     stop = await (stop.resume(value=_function(name)) if known else stop.resume())
                 case monty.AsyncFunctionSnapshot() if stop.is_os_function:
-                    stop = await stop.resume_not_handled()  # there is no system below it
+                    stop = await stop.resume_not_handled()  # The sandbox has no operating system.
                 case monty.AsyncFunctionSnapshot():
                     taken: Any = self._take(stop) or {"future": ...}
                     stop = await stop.resume(taken)
@@ -241,7 +252,7 @@ class Program:
                     stop = await stop.resume({number: await self._answer(call)})
 
     def _take(self, stop: monty.AsyncFunctionSnapshot) -> Any:
-        """What it wants to call, or the exception that this is in the program."""
+        """Record the call that the program wants to make, or return the exception to raise in the program."""
         name = str(stop.function_name)
         self._line = self._bytes[: stop.position.start].count(b"\n") + 1
         if name not in self._names or stop.object_id is not None:
@@ -283,7 +294,7 @@ class Program:
         return "".join(self._printed) + cut
 
     def _result(self, value: Any) -> Any:
-        """The value itself where nothing was printed, else both as text."""
+        """Return the value itself if nothing was printed, otherwise both as text."""
         if self._wanted:
             tools = ", ".join(one.tool for one in self._wanted)
             self._print("stderr", f"Not awaited, so not called: {tools}\n")
@@ -311,7 +322,7 @@ class Program:
 
 
 def _function(name: str) -> Callable[..., Awaitable[Any]]:
-    """What stands for a tool where a program uses its name as a value."""
+    """Return a placeholder for a tool, if a program uses its name as a value."""
 
     async def function(**arguments: Any) -> Any: ...
 

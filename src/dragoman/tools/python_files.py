@@ -1,4 +1,4 @@
-"""Loads the tools and groups that a person's own Python files define."""
+"""Load the tools and groups that a user's Python files define."""
 
 from __future__ import annotations
 
@@ -23,11 +23,14 @@ from dragoman.errors import ConfigError
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Group
 
-_folders: set[str] = set()  # whose modules are compiled from their sources
+_folders: set[str] = set()  # folders whose modules are compiled from source
 
 
 def load_tools(files: Iterable[Path]) -> list[Tool | Group]:
-    """What the files offer, each thing once. ConfigError names the file, and the line that failed."""
+    """Return what the files define, without duplicates.
+
+    ConfigError names the file and the line that failed.
+    """
     found: dict[int, Tool | Group] = {}
     for file in files:
         defined = {id(one): one for one in vars(run_file(file)).values() if isinstance(one, Tool | Group)}
@@ -39,9 +42,9 @@ def load_tools(files: Iterable[Path]) -> list[Tool | Group]:
 
 
 def load_folder(folder: Path) -> tuple[list[Tool | Group], list[str]]:
-    """The tools of every Python file in a folder, and what is wrong with those that could not be loaded.
+    """Return the tools of every Python file in a folder, and the errors of files that could not be loaded.
 
-    A file that begins with `_` is a neighbour to be imported, and has no tools of its own.
+    A file whose name begins with `_` defines no tools; other files can import it.
     """
     found: list[Tool | Group] = []
     warnings: list[str] = []
@@ -62,13 +65,13 @@ def load_folder(folder: Path) -> tuple[list[Tool | Group], list[str]]:
 
 
 def run_file(file: Path) -> ModuleType:
-    """The module of a file that is no part of a package. ConfigError names the line that failed."""
+    """Return the module of a file outside any package. ConfigError names the line that failed."""
     name = _module_name(file)
     spec = importlib.util.spec_from_file_location(name, file, loader=_SourceLoader(name, str(file)))
     if spec is None or spec.loader is None or not file.is_file():
         raise ConfigError(f"'{file}' is not a readable Python file.")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # where pydantic looks for the types that the tools name
+    sys.modules[name] = module  # pydantic looks up the types of tools here
     folder = str(file.resolve().parent)
     if folder not in _folders:
         _folders.add(folder)
@@ -76,7 +79,8 @@ def run_file(file: Path) -> ModuleType:
         if _find_module not in sys.path_hooks:
             sys.path_hooks.insert(0, _find_module)
     if folder not in sys.path:
-        sys.path.insert(0, folder)  # as if Python had been started with it: its neighbours can be imported
+        # as if Python had started with this file: modules in its folder can be imported
+        sys.path.insert(0, folder)
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
@@ -85,30 +89,33 @@ def run_file(file: Path) -> ModuleType:
 
 
 def _module_name(file: Path) -> str:
-    """One for each file: the tools and the plugins of a folder, and those of another, may have the same stem,
-    and types are looked up by the name of their module."""
+    """Return a unique module name for a file.
+
+    Tools and plugins of several folders can have the same stem, and types are looked up by module name.
+    """
     folder = file.resolve().parent
     short = re.sub(r"\W", "_", f"{folder.name}_{file.stem}")
     return f"dragoman_{short}_{sha256(str(folder).encode(errors='surrogateescape')).hexdigest()[:8]}"
 
 
 class _SourceLoader(SourceFileLoader):
-    """Compiles the source each time. What lies in `__pycache__` need not come of it: it may have come with
-    somebody else's folder, and a person who looks at a folder looks at the sources."""
+    """Compiles the source each time. A file in `__pycache__` may differ from the source: it may have come
+    with an untrusted folder, and users review only the sources.
+    """
 
     def path_stats(self, path: str) -> Any:
         raise OSError(f"{path} is compiled again")
 
 
 def _find_module(path: str) -> FileFinder:
-    """For `sys.path_hooks`: how modules beside tools, and packages below, are found."""
+    """Find modules next to tools, and packages below, for `sys.path_hooks`."""
     if not any(Path(path).is_relative_to(folder) for folder in _folders):
         raise ImportError(path)
     return FileFinder(path, (ExtensionFileLoader, EXTENSION_SUFFIXES), (_SourceLoader, SOURCE_SUFFIXES))
 
 
 def _line_of(file: Path, error: BaseException) -> str:
-    """The file, and the last of its lines that was reached."""
+    """Return the file, and the last of its lines that was reached."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}, line {error.lineno}"
     whole = str(file.resolve())

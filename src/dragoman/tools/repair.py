@@ -1,8 +1,7 @@
-"""Repairs the calls a model wrote, or tells the model what was wrong with them.
+"""Repair the calls a model wrote, or tell the model what was wrong with them.
 
-Only repairs that lose nothing and leave no choice: spelling variants of a name that exists, an object where
-its JSON text was due and the other way round, arguments one level too deep. Never the nearest name, never a
-guessed value.
+Only repairs that lose nothing and are unambiguous: spelling variants of an existing name, JSON text instead
+of an object or the reverse, arguments one level too deep. Never the nearest name, never a guessed value.
 """
 
 from __future__ import annotations
@@ -25,17 +24,20 @@ from dragoman.tools.schema import Parameters, problems
 from dragoman.tools.tool import Tool
 from dragoman.wire.calls import parse_arguments
 
-_NO_NAME = re.compile(r"<\|.*|:\d{1,3}$|\(\)$", re.DOTALL)  # a token of gpt-oss, a number of Kimi, brackets
+# a token of gpt-oss, a number of Kimi, parentheses
+_NO_NAME = re.compile(r"<\|.*|:\d{1,3}$|\(\)$", re.DOTALL)
 
 
 def repair_name(name: str, names: Iterable[str]) -> str | None:
-    """The one tool that is meant, if case, separators, a namespace and what is no part of a name are all that
-    differ."""
+    """Return the only tool whose name differs just in case, separators, a namespace or characters of
+    no name.
+    """
     known = list(names)
     if name in known:
         return name
     plain = _NO_NAME.sub("", name).strip("`\"' ")
-    for spelling in (name, plain, re.split(r"[.:/]", plain)[-1]):  # `files.add` is `files_add` before `add`
+    # `files.add` means `files_add` rather than `add`
+    for spelling in (name, plain, re.split(r"[.:/]", plain)[-1]):
         meant = [candidate for candidate in known if name_key(candidate) == name_key(spelling)]
         if len(meant) == 1:
             return meant[0]
@@ -43,25 +45,27 @@ def repair_name(name: str, names: Iterable[str]) -> str | None:
 
 
 _WRAPPERS = frozenset({"arguments", "parameters", "args", "params", "input", "kwargs"})
-_PASSES = 100  # what is inside of a repaired value is looked at in the next
+_PASSES = 100  # The inside of a repaired value is checked in the next pass.
 
 
 def repair_arguments(arguments: Arguments, parameters: Parameters) -> tuple[Arguments, BaseModel]:
-    """The arguments that fit, as JSON and as the function wants them. ToolFailed says what does not fit."""
+    """Return the repaired arguments, as JSON and as the function takes them. ToolFailed describes misfits."""
     try:
         return _fitted(arguments, parameters)
     except ToolFailed:
         inner = _wrapped(arguments, parameters)
         if inner is None:
             raise
-        with suppress(ToolFailed):  # what was said of the arguments as they came is what helps the model
+        with suppress(ToolFailed):  # The faults of the original arguments help the model more.
             return _fitted(inner, parameters)
         raise
 
 
 def _wrapped(arguments: Arguments, parameters: Parameters) -> Arguments | None:
-    """What stands one level too deep: all arguments in an object, or its text, under a word for arguments
-    which the tool does not have."""
+    """Return arguments that are one level too deep, in an object or its text, under a usual wrapper word.
+
+    The tool itself must have no parameter of that name.
+    """
     key, inner = next(iter(arguments.items()), ("", None))
     if len(arguments) > 1 or key not in _WRAPPERS or key in parameters.names:
         return None
@@ -77,7 +81,8 @@ def _fitted(arguments: Arguments, parameters: Parameters) -> tuple[Arguments, Ba
             if repaired is arguments:
                 repaired = deepcopy(arguments)
             faults = error.errors(include_url=False)
-            changed = [_repair(repaired, fault["loc"], fault["type"]) for fault in faults]  # all, in one pass
+            # all faults, in one pass
+            changed = [_repair(repaired, fault["loc"], fault["type"]) for fault in faults]
             if not any(changed) or not left:
                 raise ToolFailed(_explained(error, parameters)) from error
     raise AssertionError("the last pass returns or raises")
@@ -107,14 +112,14 @@ _STRUCTURES: dict[str, type] = {
 
 
 def _repair(arguments: Arguments, where: Sequence[int | str], fault: str) -> bool:
-    """Repair one value in place, if there is only one way to."""
+    """Repair one value in place, if there is exactly one way to do so."""
     holder: Any = arguments
     try:
         for step in where[:-1]:
             holder = holder[step]
         repaired = _repaired(holder[where[-1]], fault)
     except (LookupError, TypeError):
-        return False  # a step that is none of JSON's, such as into a union: there is more than one reading
+        return False  # a step outside JSON, such as into a union: the value has several readings
     if repaired is not None:
         holder[where[-1]] = repaired
     return repaired is not None
@@ -144,7 +149,7 @@ def _explained(error: ValidationError, parameters: Parameters) -> str:
 
 
 def fitting_arguments(arguments: Arguments, tool: Tool) -> Arguments:
-    """As the tool takes them. BadRequest where a person gave some that it does not take."""
+    """Return the arguments as the tool takes them. Raises BadRequest if a user's arguments do not fit."""
     try:
         return repair_arguments(arguments, tool.parameters)[0]
     except ToolFailed as error:

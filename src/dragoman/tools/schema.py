@@ -1,4 +1,4 @@
-"""The parameters of a tool: a JSON schema for the model and a validator, made from a function's signature."""
+"""Derive the parameters of a tool from a function's signature: a JSON schema and a validator."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from pydantic import (
 from dragoman.errors import ConfigError
 from dragoman.messages.message import Arguments, json_text
 
-# Reads what a tool and each of its parameters is for out of a docstring.
+# Read descriptions of a tool and its parameters from a docstring.
 
 
 def summary(docstring: str) -> str:
-    """The docstring less its parameter list: what a model reads the tool is for."""
+    """Return the docstring without its parameter list: the tool's description for the model."""
     section = r"^(?:Args|Arguments|Parameters|Returns|Yields|Raises):[ \t]*$"
     line = r"^[ \t]*:(?:param|type|returns?|rtype|raises)\b"
     return re.split(f"{section}|{line}", docstring, flags=re.MULTILINE)[0].strip()
 
 
 def descriptions(docstring: str) -> dict[str, str]:
-    """The description of each parameter: in an `Args:` section, or in `:param name:` lines."""
+    """Return the description of each parameter, from an `Args:` section or `:param name:` lines."""
     found = {**_in_section(docstring), **_in_lines(docstring)}
     return {name: " ".join(text.split()) for name, text in found.items()}
 
@@ -52,7 +52,7 @@ def _in_lines(docstring: str) -> dict[str, str]:
 
 
 def _named(name: str, text: str) -> dict[str, str]:
-    """Each text between two names, under the name before it."""
+    """Return each text between two names, under the name before it."""
     pieces = re.split(name, text, flags=re.MULTILINE)[1:]
     return dict(zip(pieces[::2], pieces[1::2], strict=True))
 
@@ -61,7 +61,7 @@ _INDESCRIBABLE = (PydanticUserError, NameError)
 
 
 class Parameters:
-    """What a tool takes: the schema a model is shown, and the check its arguments must pass."""
+    """The parameters of a tool: the schema shown to a model, and the check that arguments must pass."""
 
     def __init__(self, tool: str, model: type[BaseModel]) -> None:
         self.model = model
@@ -73,21 +73,23 @@ class Parameters:
 
     @cached_property
     def size(self) -> int:
-        """Letters of the schema."""
+        """The letters of the schema."""
         return len(json.dumps(self.schema, ensure_ascii=False))
 
     @property
     def names(self) -> list[str]:
-        """As a model writes them."""
+        """The parameter names as a model writes them."""
         properties = self.schema["properties"]
         return list(properties) if isinstance(properties, dict) else []
 
     def validate(self, arguments: Arguments) -> BaseModel:
-        """The arguments as the function wants them. Strict: what does not fit is a ValidationError."""
+        """Return the arguments as the function takes them. Strict: raises ValidationError for any that do not
+        fit.
+        """
         return self.model.model_validate_json(json_text(arguments), strict=True)
 
     def default(self, name: str) -> Any:
-        """What a parameter is when the model leaves it out; None where it may not, or where that is it."""
+        """Return a parameter's default. None if the parameter is required, or if None is the default."""
         for field_name, field in self.model.model_fields.items():
             if name == (field.alias or field_name) and not field.is_required():
                 return field.get_default(call_default_factory=True, validated_data={})
@@ -95,7 +97,7 @@ class Parameters:
 
 
 def parameters_of(tool: str, signature: Iterable[inspect.Parameter], docstring: str) -> Parameters:
-    """The parameters of a function, described by its types and by what its docstring says of them."""
+    """Return the parameters of a function, from its types and its docstring."""
     described = descriptions(docstring)
     fields: dict[str, Any] = {}
     for parameter in signature:
@@ -106,7 +108,8 @@ def parameters_of(tool: str, signature: Iterable[inspect.Parameter], docstring: 
         default = ... if parameter.default is parameter.empty else parameter.default
         type = _described(parameter.name, parameter.annotation, described.get(parameter.name))
         fields[attribute(parameter.name)] = (type, default)
-    # built where its schema is asked for, so that what pydantic cannot describe is met in one place
+    # Build the model only when its schema is requested, so that one place handles types that pydantic cannot
+    # describe.
     config = ConfigDict(extra="forbid", protected_namespaces=(), defer_build=True)
     return Parameters(tool, create_model(tool, __config__=config, **fields))
 
@@ -114,7 +117,7 @@ def parameters_of(tool: str, signature: Iterable[inspect.Parameter], docstring: 
 def signature_of(
     tool: str, function: Callable[..., Any], local: Mapping[str, Any]
 ) -> Iterator[inspect.Parameter]:
-    """The parameters with their real types, also where these were written as text."""
+    """Yield the parameters with their resolved types, even if the annotations are strings."""
     known = getattr(inspect.unwrap(function), "__globals__", {})
     for parameter in inspect.signature(function).parameters.values():
         type = parameter.annotation
@@ -128,21 +131,25 @@ def signature_of(
 
 
 def takes(parameter: inspect.Parameter, kind: type) -> bool:
-    """Whether a parameter is of this type, also where it may be left out."""
+    """Return whether a parameter has this type, optional or not."""
     named = (parameter.annotation, *get_args(parameter.annotation))
     return any(one is kind or get_origin(one) is kind for one in named)
 
 
 def attribute(name: str) -> str:
-    """Where a pydantic model keeps a parameter: under its name, unless pydantic needs that itself."""
+    """Return the attribute of a pydantic model for a parameter: its name, unless pydantic uses that name
+    itself.
+    """
     return f"parameter_{name}" if name.startswith("_") or hasattr(BaseModel, name) else name
 
 
-MOST_FAULTS = 20  # reported at once: whoever made more will not repair them all in one go
+MOST_FAULTS = 20  # reported together: a model does not fix more of them in one attempt
 
 
 def problems(error: ValidationError) -> str:
-    """What is wrong with the arguments, where, and what was expected, for a model to repair."""
+    """Describe what is wrong with the arguments, where, and what was expected, so that a model can
+    fix them.
+    """
     lines = []
     faults = error.errors(include_url=False)
     for fault in faults[:MOST_FAULTS]:
@@ -155,7 +162,7 @@ def problems(error: ValidationError) -> str:
 
 
 def _described(name: str, type: Any, text: str | None) -> Any:
-    """The type with the docstring's description. What stands in the signature itself goes before it."""
+    """Return the type with the docstring's description. A description in the signature wins."""
     alias = name if attribute(name) != name else None
     base, *marks = get_args(type) if get_origin(type) is Annotated else (type,)
     return Annotated[base, Field(alias=alias, description=text or None), *marks]
@@ -180,12 +187,12 @@ def _short(value: Any) -> str:
     return text if len(text) <= 200 else text[:200] + "…"
 
 
-_NAMED = ("properties", "$defs")  # objects whose keys are somebody's names
-_GIVEN = ("default", "const", "enum", "examples")  # somebody's values: not to be touched
+_NAMED = ("properties", "$defs")  # objects whose keys are user-defined names
+_GIVEN = ("default", "const", "enum", "examples")  # user-defined values, which stay unchanged
 
 
 def plain_schema(schema: dict[str, Any]) -> dict[str, JsonValue]:
-    """Without pydantic's titles, which cost tokens and tell a model nothing."""
+    """Return the schema without pydantic's titles, which cost tokens and tell a model nothing."""
 
     def strip(node: Any, named: bool = False) -> Any:
         if isinstance(node, dict):

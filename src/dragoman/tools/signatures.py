@@ -1,4 +1,6 @@
-"""Tools as Python functions, made from their JSON schemas: for a model to read, and a type checker."""
+"""Turn tools into Python signatures from their JSON schemas, for a model to read and a type checker
+to use.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,9 @@ _PLAIN = {
 }
 _RETURNS = {str: "str", int: "int", float: "float", bool: "bool", list: "list[Any]", dict: "dict[str, Any]"}
 _BY_NAME = {kind.__name__: name for kind, name in _RETURNS.items()}
-_DEEPEST = 6  # levels of a schema: below them anything fits
+_DEEPEST = 6  # levels of a schema: below that, any value is accepted
 
-# The interpreter knows these, and its type checker does not.
+# The interpreter knows these, but its type checker does not.
 _MISSING = """\
 from typing import Any, Literal
 class PermissionError(OSError): ...
@@ -38,7 +40,10 @@ def format(value: Any, spec: str = ...) -> str: ...
 
 
 def function_names(tools: Iterable[str]) -> dict[str, str]:
-    """The functions of these tools: a name that Python would not take is spelled with underscores."""
+    """Return the functions of these tools.
+
+    Characters that Python does not allow in names become underscores.
+    """
     names: dict[str, str] = {}
     for tool in tools:
         name = re.sub(r"\W|^(?=\d)", "_", tool)
@@ -49,13 +54,13 @@ def function_names(tools: Iterable[str]) -> dict[str, str]:
 
 
 def stubs(names: Mapping[str, str], tools: Mapping[str, Tool]) -> str:
-    """For the type checker."""
+    """Return stubs for the type checker."""
     lines = (f"{_head(name, tools[tool].spec(tool), tools[tool])} ..." for name, tool in names.items())
     return _MISSING + "\n".join(lines) + "\n"
 
 
 def signatures(specs: Iterable[ToolSpec], tools: Mapping[str, Tool]) -> str:
-    """For the model: with what each is for, and its parameters, in place of the schemas."""
+    """Return signatures for the model, with descriptions and parameters, in place of the schemas."""
     known = {spec.name: spec for spec in specs}
     return "\n".join(_told(name, known[tool], tools[tool]) for name, tool in function_names(known).items())
 
@@ -92,7 +97,7 @@ def _head(name: str, spec: ToolSpec, tool: Tool) -> str:
 
 
 def _returned(tool: Tool) -> str:
-    """Its annotation, where that is plain enough to hold for JSON, too."""
+    """Return the return annotation, if it is simple enough to be valid for JSON, too."""
     if not inspect.isroutine(tool.function):
         return "Any"
     said = inspect.signature(tool.function).return_annotation

@@ -1,4 +1,4 @@
-"""Skills: folders with a `SKILL.md`, listed in the system prompt and loaded by a tool."""
+"""Load skills: folders with a `SKILL.md`, listed in the system prompt and read with a tool."""
 
 from __future__ import annotations
 
@@ -20,18 +20,22 @@ from dragoman.tools.tool import Tool, tool
 from dragoman.tools.toolbox import Group, open_to
 from dragoman.tools.workspace import inside
 
-# Loads YAML that others wrote: of bounded size and depth, and without aliases, which have no bounds.
+# Load untrusted YAML: of limited size and depth, and without aliases, which could grow without limit.
 
 
 LARGEST = 16_000  # characters
 DEEPEST = 10
 MOST_NODES = 2_000
-MOST_BRACKETS = 200  # the scanner takes the square of their number to see that they are not closed
-_LONG_NUMBER = re.compile(r"[-+]?[0-9a-fA-Fox_:.]{30,}")  # 1:1:1:… counts by sixties, and has no end either
+MOST_BRACKETS = 200  # The scanner takes quadratic time to find that they are not closed.
+# 1:1:1:… is a base-60 number, and has no length limit either.
+_LONG_NUMBER = re.compile(r"[-+]?[0-9a-fA-Fox_:.]{30,}")
 
 
 def load_yaml(text: str) -> Any:
-    """The value of the text. ValueError begins with a verb: "is not valid YAML: …", "uses an alias …"."""
+    """Return the value of the text.
+
+    ValueError begins with a verb: "is not valid YAML: …", "uses an alias …".
+    """
     import yaml
 
     if len(text) > LARGEST:
@@ -41,7 +45,7 @@ def load_yaml(text: str) -> Any:
     try:
         fault = _find_fault(text)
         value = None if fault else yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, OverflowError) as error:  # a month 99 is a ValueError
+    except (yaml.YAMLError, ValueError, OverflowError) as error:  # month 99 raises a ValueError
         raise ValueError(f"is not valid YAML: {' '.join(str(error).split())}") from error
     if fault:
         raise ValueError(fault)
@@ -49,7 +53,9 @@ def load_yaml(text: str) -> Any:
 
 
 def _find_fault(text: str) -> str | None:
-    """What is refused, found before anything is built of the text: nothing has grown yet."""
+    """Return the first fault, found before any value is built from the text, so that nothing has
+    grown yet.
+    """
     import yaml
 
     depth = nodes = 0
@@ -79,7 +85,9 @@ BIGGEST = 200_000  # bytes of one file
 
 @dataclass(slots=True, frozen=True)
 class Skill:
-    """What one folder teaches. `always`: it stands in the system prompt whole, not as a line of the index."""
+    """The content of one folder. `always`: the whole text is in the system prompt, not only a line of the
+    index.
+    """
 
     name: str
     description: str
@@ -87,8 +95,8 @@ class Skill:
     always: bool
     text: str
     folder: Path
-    version: str = ""  # another for every other file
-    teams: tuple[str, ...] = ()  # that it is for; none: for everybody
+    version: str = ""  # differs for every file content
+    teams: tuple[str, ...] = ()  # that it is for; empty: for everybody
 
     @property
     def line(self) -> str:
@@ -99,8 +107,9 @@ class Skill:
 class Skills:
     """A source of tools that reads folders of skills. Turns that begin later see new skills.
 
-    Where two folders have a skill of the same name, the first counts. `warnings` says what could not be read.
-    `accepts` says of a file, by its bytes, whether it may be used: it may be another than a person has seen.
+    If two folders have a skill of the same name, the first one wins. `warnings` lists what could not be read.
+    `accepts` decides by a file's bytes whether it may be used, because it may have changed since a user saw
+    it.
     """
 
     name = "skills"
@@ -111,7 +120,7 @@ class Skills:
     ) -> None:
         self.folders = tuple(folders)
         self._accepts = accepts
-        self._looking = threading.Lock()  # an earlier look may not overwrite what a later one found
+        self._looking = threading.Lock()  # An earlier scan must not overwrite what a later one found.
         self._seen: object = None
         self.skills: dict[str, Skill] = {}
         self.warnings: list[str] = []
@@ -122,7 +131,7 @@ class Skills:
         return self._group
 
     async def ready(self) -> None:
-        """Called before each request. A turn keeps the skills of its first request."""
+        """Check for new skills, before each request. A turn keeps the skills of its first request."""
         await asyncio.to_thread(self._look)
 
     async def close(self) -> None:
@@ -153,11 +162,11 @@ class Skills:
         return {team for skill in self.skills.values() for team in skill.teams}
 
     def seen_by(self, teams: Collection[str]) -> Skills:
-        return TeamSkills(self, teams)  # also where none has teams: the next one that comes may have
+        return TeamSkills(self, teams)  # also if no skill has teams now: the next one may
 
 
 class TeamSkills(Skills):
-    """What members of these teams see of them."""
+    """The skills that members of these teams see."""
 
     def __init__(self, whole: Skills, teams: Collection[str]) -> None:
         self.folders, self.warnings = whole.folders, []
@@ -182,7 +191,7 @@ def _group_of(skills: dict[str, Skill], accepts: Callable[[Path, bytes], bool] |
 
 
 def parse_skill(data: bytes, named: str, folder: Path = Path()) -> Skill:
-    """What a `SKILL.md` says; `named` is its name where it says none."""
+    """Parse a `SKILL.md`. `named` is its name if the file sets none."""
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -210,13 +219,15 @@ def parse_skill(data: bytes, named: str, folder: Path = Path()) -> Skill:
 
 
 def _split_front_matter(text: str) -> tuple[dict[str, Any], str]:
-    """The front matter, between two lines of dashes, and the rest."""
+    """Split off the front matter, which is between two lines of dashes."""
     _, head, _, body = cut_skill(text)
     return read_front_matter(head), body
 
 
 def cut_skill(text: str) -> tuple[str, str, str, str]:
-    """The line of dashes, the front matter, the second line of dashes, and the rest; together, the text."""
+    """Return the line of dashes, the front matter, the second line of dashes, and the rest; joined,
+    the text.
+    """
     first, _, rest = text.partition("\n")
     if first.strip() != "---":
         raise ValueError(
@@ -260,14 +271,14 @@ def _load_skill(skills: dict[str, Skill], accepts: Callable[[Path, bytes], bool]
             return "\n\n".join([skill.text, *_others(skill)])
         try:
             return _read(inside(skill.folder, file), accepts).decode()
-        except ValueError as error:  # no text, too big, not accepted
+        except ValueError as error:  # not text, too large, not accepted
             raise ToolFailed(f"{file} of the skill {name} cannot be read: {error}") from error
 
     return load_skill
 
 
 def _others(skill: Skill) -> list[str]:
-    """The files that come with it, by name."""
+    """List the other files of the skill, by name."""
     found = sorted(
         file.relative_to(skill.folder).as_posix() for file in skill.folder.rglob("*") if file.is_file()
     )
@@ -278,7 +289,10 @@ def _others(skill: Skill) -> list[str]:
 
 
 def _read(file: Path, accepts: Callable[[Path, bytes], bool] | None = None) -> bytes:
-    """ValueError says why not. A file without end costs no more than another, and nobody waits at a pipe."""
+    """Return the file's bytes. Raises ValueError with the reason if that is impossible.
+
+    A file without end costs no more than any other, and a pipe is not read.
+    """
     if file.exists() and not file.is_file():
         raise ValueError("it is not a file, but a folder, a pipe or the like")
     try:
@@ -303,7 +317,9 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _mark(file: Path) -> tuple[object, ...] | None:
-    """Another one when the file is written; also by whoever puts another in its place in the same moment."""
+    """Return a mark that changes when the file is written, even if another file replaces it in the same
+    moment.
+    """
     try:
         found = file.stat()
     except OSError:
@@ -311,17 +327,18 @@ def _mark(file: Path) -> tuple[object, ...] | None:
     return file, found.st_mtime_ns, found.st_size, found.st_ino
 
 
-# Writes the text of a `SKILL.md`, and edits one: what is not edited, comments too, keeps every byte.
+# Write the text of a `SKILL.md`, and edit one: parts that are not edited, including comments, keep every
+# byte.
 
 
 def write_skill(skill: Skill) -> bytes:
-    """The file of a new one. ValueError says why it cannot be."""
+    """Return the file of a new skill. ValueError says why it cannot be written."""
     head = "\n".join(_line(key, value) for key, value in _front(skill).items() if value)
     return _checked(f"---\n{_line('name', skill.name)}\n{head}\n---\n\n{_plain(skill.text)}\n", skill)
 
 
 def edit_skill(before: bytes, skill: Skill) -> bytes:
-    """The file with what this skill says; its name stays. ValueError says why it cannot be."""
+    """Return the file with this skill's content; its name stays. ValueError says why it cannot be written."""
     opening, head, closing, body = cut_skill(before.decode())
     found, end = parse_skill(before, skill.name), "\r" if opening.endswith("\r\n") else ""
     wanted, known = _front(skill), _front(found)
@@ -332,7 +349,7 @@ def edit_skill(before: bytes, skill: Skill) -> bytes:
 
 
 def _front(skill: Skill) -> dict[str, str | bool]:
-    """What we know of a front matter, the name aside. Nothing and False are not written."""
+    """Return the front matter that we know, without the name. Empty values and False are not written."""
     return {
         "description": " ".join(skill.description.split()),
         "when": " ".join(skill.when.split()),
@@ -341,7 +358,7 @@ def _front(skill: Skill) -> dict[str, str | bool]:
 
 
 def _edit(head: str, changes: Mapping[str, str | bool], end: str) -> str:
-    """The front matter with other lines for some of its keys; comments that follow a key stay."""
+    """Return the front matter with changed lines for some keys; comments after a key stay."""
     if not changes:
         return head
     pieces = _pieces(head)
@@ -355,7 +372,7 @@ def _edit(head: str, changes: Mapping[str, str | bool], end: str) -> str:
             kept.insert(0, lines.pop())
         pieces[key] = "\n".join([*([line] if line else []), *kept])
     after = "".join(pieces.values())
-    if after.endswith("\n") and not head.endswith("\n"):  # the last key went
+    if after.endswith("\n") and not head.endswith("\n"):  # The last key was removed.
         after = after[:-1]
     wanted = {**read_front_matter(f"{head}\n"), **changes}
     wanted = {key: value for key, value in wanted.items() if changes.get(key, True)}
@@ -368,7 +385,7 @@ _BY_HAND = sentence("skill.handmade")
 
 
 def _pieces(head: str) -> dict[str | None, str]:
-    """The front matter cut before each of its keys; what stands before the first is under None."""
+    """Split the front matter before each of its keys. The text before the first key is under None."""
     import yaml
 
     node = yaml.compose(head, Loader=yaml.SafeLoader)
@@ -395,7 +412,7 @@ def _plain(text: str) -> str:
 
 
 def _checked(text: str, skill: Skill) -> bytes:
-    """Whoever writes a text that others will read had better read it first."""
+    """Parse the text that was written before others read it."""
     try:
         data = text.encode()
     except UnicodeEncodeError as error:

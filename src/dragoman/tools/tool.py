@@ -1,4 +1,4 @@
-"""A tool: the decorator that makes one, what it is given, and what it may return."""
+"""Define tools: the decorator that makes one, the context it receives, and the output it can return."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from dragoman.workspace.diff import FileDiff
 from dragoman.workspace.hunks import HunkChoices
 
 Replay: TypeAlias = Literal["never", "ask", "safe"]
-"""What may be done with a call that had started when the process died: leave it be, ask, run it again."""
+"""What to do with a call that had started when the process died: leave it, ask, or run it again."""
 
 Review: TypeAlias = Literal["never", "on_error", "always"]
-"""Which results a person sees before the model does."""
+"""Which results a user reviews before the model sees them."""
 
 Writes: TypeAlias = Literal["nothing", "named", "anything"]
-"""What a call may change in the workspace: nothing, the paths that its patterns name, or anything."""
+"""What a call can change in the workspace: nothing, the paths that its patterns name, or anything."""
 
 Deps = TypeVar("Deps", default=Any)
 
-Returned: TypeAlias = Any  # text, a JSON value, a ToolOutput, or a generator of progress that ends in one
+Returned: TypeAlias = Any  # text, a JSON value, a ToolOutput, or a generator of progress that ends with one
 RunFunction: TypeAlias = Callable[[BaseModel, "ToolContext"], Returned]
 Patterns: TypeAlias = Callable[[Arguments], Sequence[str]]
 Preview: TypeAlias = Callable[[Arguments, Path | None], Sequence[FileDiff]]
@@ -66,7 +66,7 @@ async def _not_running(words: Sequence[str], timeout: float = 0.0) -> tuple[int,
 
 @dataclass(slots=True, frozen=True)
 class WantedCall:
-    """A call that a program wants to make; `number` counts what it asked for outside."""
+    """A call that a program wants to make; `number` counts the program's requests."""
 
     number: int
     tool: str
@@ -75,40 +75,45 @@ class WantedCall:
 
 
 class InnerCalls(Protocol):
-    """What a running program has of its turn: calls like any other, which belong to its own."""
+    """A running program's access to its turn: calls like any other, which belong to the program's
+    own call.
+    """
 
-    began: float  # when it was first started
+    began: float  # when it first started
     tools: Mapping[str, Tool]
-    gone: Sequence[str]  # tools that it has called, and that are not offered any more
+    gone: Sequence[str]  # tools that it has called and that are no longer offered
 
     def recorded(self, wanted: WantedCall) -> bool:
-        """Whether it was made before. OtherPath where that was another call."""
+        """Return whether the call was made before. Raises OtherPath if another call has its number."""
 
     def forgotten(self, asked: set[int]) -> bool:
-        """Whether it made calls before that are not among these."""
+        """Return whether the program made calls before that are not among these."""
 
     async def make(self, wanted: Sequence[WantedCall]) -> None:
-        """Record those that are new, and set going whatever has no result."""
+        """Record the new calls, and start those without a result."""
 
     async def next_result(self, numbers: Sequence[int]) -> tuple[int, ToolCall]:
-        """Wait for the first of these to end, by the order of their facts. ToolFailed where a person stopped
-        all calls."""
+        """Wait for the first of these to end, in the order of their facts. Raises ToolFailed if a user
+        stopped all calls.
+        """
 
     async def value_of(self, call: ToolCall) -> object:
-        """The whole result, whatever a model would be shown of it."""
+        """Return the whole result, even if the model would be shown less."""
 
     async def end(self, *, cancelled: bool) -> None:
-        """The program is over: calls that it does not wait for are stopped, and settled if it was not."""
+        """End the program: stop calls that it does not wait for, and settle them unless it was cancelled."""
 
 
 class OtherPath(Exception):
-    """Run again, the program asks for something else than it did."""
+    """A program that was run again requests something else than before."""
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class ToolContext(Generic[Deps]):
-    """What a running call may know and do. Take it by writing a parameter of this type; of
-    `ToolContext[MyDeps]`, for a type checker to know what `deps` are."""
+    """What a running call can know and do. Declare a parameter of this type to receive it.
+
+    Use `ToolContext[MyDeps]` to let a type checker know the type of `deps`.
+    """
 
     conversation: str
     turn: str
@@ -122,22 +127,24 @@ class ToolContext(Generic[Deps]):
     permits: Callable[[str], bool]  # whether what the tool found, such as a file below a folder, may be shown
     require_permission: Callable[
         ..., Any
-    ]  # (pattern, question, permission=its own): asks if no rule allows it
-    complete: Callable[[Request], Awaitable[Message]]  # asks the model something beside the conversation
+    ]  # (pattern, question, permission=the tool's own): asks if no rule allows it
+    complete: Callable[[Request], Awaitable[Message]]  # asks the model outside the conversation
     ask_model: Callable[[ModelType, Sequence[Part], dict[str, JsonValue]], Awaitable[Message]] = _no_model
     files: Callable[[], Sequence[File]] = lambda: ()  # of the conversation, the newest first
     seen_version: Callable[[str], str | None] = lambda path: None  # of a file this conversation knows
     program: InnerCalls | None = None  # the calls that a program of this call makes
     workspace: Path | None = None
-    cage: Cage | None = None  # what the permit says that its programs run in
-    env: Sequence[str] = ()  # variables that its programs get, beside the usual ones
+    cage: Cage | None = None  # what its programs run in, according to the permit
+    env: Sequence[str] = ()  # variables that its programs get in addition to the usual ones
     run: Callable[..., Any] = _not_running  # (words, timeout=120) → (exit status, output), in the cage
-    user: str = LOCAL  # who sent the message that the call belongs to
+    user: str = LOCAL  # the user who sent the message that the call belongs to
     deps: Deps = None  # type: ignore[assignment]  # of `send` or `Runtime`: None where neither has any
 
     @property
     def idempotency_key(self) -> str:
-        """The same if the call runs again after a crash. Pass it to services that accept one."""
+        """A key that stays the same if the call runs again after a crash. Pass it to services that accept
+        one.
+        """
         return f"{self.turn}:{self.call}"
 
     def inside_workspace(self, path: str) -> Path:
@@ -147,7 +154,7 @@ class ToolContext(Generic[Deps]):
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Tool:
-    """A tool, whatever it was made from. `run` is None where a client runs it."""
+    """A tool of any origin. `run` is None if a client runs it."""
 
     name: str
     description: str
@@ -155,33 +162,35 @@ class Tool:
     run: RunFunction | None
     permission: str
     patterns: Patterns
-    threaded: bool = False  # `run` is no coroutine: it would hold up everybody else
+    threaded: bool = False  # `run` is not a coroutine: it would block the event loop
     replay: Replay = "never"
     review: Review = "never"
     timeout: float = 120.0
     sequential: bool = False
-    cancellable: bool = False  # its own work may be stopped half-way
+    cancellable: bool = False  # its work can be stopped half-way
     writes: Writes = "anything"
-    preview: Preview | None = None  # what it would write, for the person who is asked
-    previewed: tuple[str, ...] = ()  # arguments that the preview shows whole: a question need not repeat them
+    preview: Preview | None = None  # what it would write, for approval
+    # arguments that the preview shows in full: an approval request need not repeat them
+    previewed: tuple[str, ...] = ()
     keep_hunks: KeepHunks | None = None  # the arguments with which it would write a part of that
-    repeats: bool = False  # polling: the loop guard leaves it alone
+    repeats: bool = False  # polling: the loop guard ignores it
     identity: Callable[[Arguments], JsonValue] | None = None  # what makes two calls the same
-    caged: bool = False  # all it does is done by programs in the cage: what these cannot do, it cannot
-    beyond: Callable[[Arguments], Sequence[Rule]] | None = None  # rules that open the cage, as a call asks
-    wider: Patterns | None = None  # patterns that cover more than one call, for a person who is asked
+    caged: bool = False  # Programs in the cage do all its work, so it can do only what they can.
+    # rules that open the cage, as a call requests
+    beyond: Callable[[Arguments], Sequence[Rule]] | None = None
+    wider: Patterns | None = None  # patterns that cover more than one call, for the user to choose
     max_lines: int = 2000
     max_bytes: int = 50_000
     examples: tuple[JsonValue, ...] = ()
     server: str | None = None
-    fingerprint: str | None = None  # a hash of what a foreign tool says it is: a new one is asked about again
-    remark: str = ""  # what is added to a question about it
-    function: Callable[..., Any] | None = None  # what it was made from
-    runs_programs: bool = False  # its code makes calls of its own, through `context.program`
-    brought: bool = False  # it came with a message, and its sender runs it: allowed unless a rule says no
+    fingerprint: str | None = None  # a hash of a foreign tool's definition: a new one needs approval again
+    remark: str = ""  # an addition to its approval requests
+    function: Callable[..., Any] | None = None  # the object it was made from
+    runs_programs: bool = False  # its code makes calls through `context.program`
+    brought: bool = False  # A message brought it, and its sender runs it: allowed unless a rule denies it.
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """What it was made from, called as ever: for a test of it, and for other code. Nobody is asked."""
+        """Call the object that the tool was made from, for tests and other code. Needs no approval."""
         if self.function is None:
             raise TypeError(f"Tool {self.name!r} was not made from a function.")
         return self.function(*arguments, **named)
@@ -194,7 +203,7 @@ class Tool:
         return ToolSpec(name or self.name, self.description, self.parameters.schema, self.examples)
 
     def always(self, arguments: Arguments) -> tuple[Rule, ...]:
-        """The rules that would make a question like this one unnecessary, and no other one."""
+        """Return the rules that would make an approval request like this unnecessary, and no others."""
         return self.rules_for(self.patterns(arguments))
 
     def rules_for(self, patterns: Sequence[str]) -> tuple[Rule, ...]:
@@ -202,7 +211,9 @@ class Tool:
         return tuple(Rule(self.permission, pattern, "allow") for pattern in dict.fromkeys(exact))
 
     def always_wider(self, arguments: Arguments) -> tuple[Rule, ...]:
-        """Rules a person may choose instead: from the tool's own narrower ones to everything it does."""
+        """Return wider rules that a user can choose instead: from the tool's own narrow ones to everything it
+        does.
+        """
         own = self.wider(arguments) if self.wider is not None else ()
         patterns = dict.fromkeys((*own, "*"))
         exact = {rule.pattern for rule in self.always(arguments)}
@@ -244,11 +255,11 @@ def tool(target: Callable[..., Any] | None = None, /, **options: Any) -> Any:
             "Add two numbers."
             return a + b
 
-    `pattern` names the parameter that permission rules look at (each item of a list on its own), or is a
-    function from the arguments to the patterns. Synchronous functions run in a thread of their own. A
-    generator's yields are progress; what it returns, or the last thing it yields, is the result.
+    `pattern` names the parameter that permission rules match (each item of a list separately), or is a
+    function from the arguments to the patterns. Synchronous functions run in a separate thread. A generator's
+    yields are progress; its return value, or else the last value it yields, is the result.
     """
-    local = sys._getframe(1).f_locals  # so that types defined beside the tool are found
+    local = sys._getframe(1).f_locals  # so that types defined next to the tool are found
     if target is not None:
         return _make(target, local)
     return lambda function: _make(function, local, **options)
@@ -262,8 +273,10 @@ def client_tool(
     permission: str | None = None,
     **options: Any,
 ) -> Tool:
-    """Make a tool that a client runs: the call waits until the client delivers its result. `parameters` are a
-    pydantic model or a JSON schema."""
+    """Make a tool that a client runs: the call waits until the client delivers its result.
+
+    `parameters` are a pydantic model or a JSON schema.
+    """
     if isinstance(parameters, Mapping):
         described: Parameters = JsonParameters(name, parameters)
     elif hasattr(parameters, "model_json_schema"):
@@ -301,7 +314,7 @@ def _from_model(model: type, local: Mapping[str, Any], **options: Any) -> Tool:
             f"Tool {name!r}: a class must be a pydantic model with a run method, "
             "or its objects must be callable."
         )
-    docstring = inspect.cleandoc(model.__doc__ or "")  # its own: `getdoc` would find pydantic's
+    docstring = inspect.cleandoc(model.__doc__ or "")  # its own docstring: `getdoc` would find pydantic's
     description = options.pop("description", None) or summary(docstring)
     _, *signature = signature_of(name, method, local)  # the first is the model itself
     context = [parameter.name for parameter in signature if takes(parameter, ToolContext)]
@@ -342,7 +355,7 @@ def _tool(
 
 
 def _check(tool: str, options: Mapping[str, Any]) -> None:
-    """A word that is misspelled here would be met only when it is too late."""
+    """Check the options early: a misspelled word would otherwise fail only during a call."""
     known = {"replay": Replay, "review": Review, "writes": Writes}
     for name, words in ((name, get_args(kind)) for name, kind in known.items()):
         if name in options and options[name] not in words:

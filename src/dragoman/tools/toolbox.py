@@ -1,4 +1,4 @@
-"""All tools there are, in groups and from sources, and which of them a request offers under which names."""
+"""Collect all tools, in groups and from sources, and decide which a request offers and under which names."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Group:
     name: str
     tools: tuple[Tool, ...]
     rules: str = ""
-    helps: bool = False  # of no use where no other group is on
-    named: bool = False  # on only where a switch or an agent names it
-    close: Callable[[], Awaitable[None]] | None = None  # ends what its tools keep open
-    seen_by: Callable[[Collection[str]], Group] | None = None  # what members of these teams see of it
+    helps: bool = False  # useless if no other group is on
+    named: bool = False  # on only if a switch or an agent names it
+    close: Callable[[], Awaitable[None]] | None = None  # closes what its tools keep open
+    seen_by: Callable[[Collection[str]], Group] | None = None  # the group as members of these teams see it
 
     def __post_init__(self) -> None:
         if twice := _twice(tool.name for tool in self.tools):
@@ -54,38 +54,41 @@ class Source(Protocol):
 
 @runtime_checkable
 class Starting(Protocol):
-    """A source that takes its time to start."""
+    """A source that is slow to start."""
 
     async def started(self) -> None:
-        """Waits until it is there, or has failed, if it is on its way. Bounded; raises nothing."""
+        """Wait until a start in progress has succeeded or failed. Bounded; raises nothing."""
 
 
 @runtime_checkable
 class Reopening(Protocol):
-    """A source that stays closed until it is told otherwise."""
+    """A source that stays closed until it is reopened."""
 
     def reopen(self) -> None:
-        """The runtime that closed it is opened again."""
+        """Called when the runtime that closed it opens again."""
 
 
 @runtime_checkable
 class TeamSource(Protocol):
-    """A source that can be given to teams, whole or in part. `teams` are those it was given to."""
+    """A source that can be shared with teams, whole or in part. `teams` are those it is shared with."""
 
     @property
     def teams(self) -> Collection[str]: ...
 
     def seen_by(self, teams: Collection[str]) -> Source | None:
-        """What members of these teams see of it."""
+        """Return the part of it that members of these teams see."""
 
 
 def open_to(given: Collection[str], teams: Collection[str]) -> bool:
-    """Whether a member of `teams` sees what was given to some. What was given to none is for everybody."""
+    """Return whether a member of `teams` sees what is shared with `given`.
+
+    An empty `given` means everybody.
+    """
     return not given or not set(given).isdisjoint(teams)
 
 
 class Toolbox:
-    """All tools there are. Groups given first keep their names; the order never changes by itself."""
+    """All available tools. Groups given first keep their names; the order never changes by itself."""
 
     def __init__(self, groups: Iterable[Group] = (), sources: Iterable[Source] = ()) -> None:
         self._groups = tuple(groups)
@@ -96,43 +99,43 @@ class Toolbox:
         names = [*(group.name for group in self._groups), *(source.name for source in self.sources)]
         if twice := _twice(names):
             raise ConfigError(sentence("group.twice", twice=twice))
-        self.offer()  # names that cannot be told apart are found now, not in the middle of a turn
+        self.offer()  # Find ambiguous names now, not in the middle of a turn.
 
     def _names(self) -> set[str]:
-        """By which switches and agents mean groups and tools."""
+        """Return the names by which switches and agents refer to groups and tools."""
         names = {one for group in self.groups for tool in group.tools for one in _names_of(group, tool)}
         return names | {group.name for group in self.groups}
 
     def knows(self, name: str) -> bool:
-        """Whether a group or tool has this name. What a server brings is known when it runs."""
+        """Return whether a group or tool has this name. A server's tools are known only when it runs."""
         return name in self._names() or name.partition(".")[0] in {source.name for source in self.sources}
 
     def check_name(self, name: str) -> None:
-        """BadRequest where no group or tool has this name, with the nearest."""
+        """Raise BadRequest, with the nearest name, if no group or tool has this name."""
         if not self.knows(name):
             near = get_close_matches(name, self._names(), n=1)
             hint = sentence("hint.did_you_mean", near=near[0]) if near else sentence("agent.listed_tools")
             raise BadRequest(sentence("agent.unknown_tool", name=name, hint=hint))
 
     def check_switches(self, switches: Mapping[str, bool | None] | None) -> None:
-        """The same for each that is set; None takes one away."""
+        """Check each name that is set; None removes a switch."""
         for name, on in switches.items() if isinstance(switches, Mapping) else ():
             if isinstance(on, bool):
                 self.check_name(name)
 
     @property
     def teams(self) -> set[str]:
-        """That something of it was given to."""
+        """Return the teams with which any source is shared."""
         return {team for one in self.sources if isinstance(one, TeamSource) for team in one.teams}
 
     def seen_by(self, teams: Collection[str]) -> Toolbox:
-        """What members of these teams see of it now."""
+        """Return the toolbox that members of these teams see now."""
         groups = (group if group.seen_by is None else group.seen_by(teams) for group in self._groups)
         seen = (one.seen_by(teams) if isinstance(one, TeamSource) else one for one in self.sources)
         return Toolbox((group for group in groups if group.tools), (one for one in seen if one is not None))
 
     def add(self, source: Source) -> None:
-        """From the next request on. ConfigError where there is a group of its name."""
+        """Add a source from the next request on. Raises ConfigError if a group has its name."""
         before = self.sources
         self.sources = (*before, source)
         try:
@@ -142,7 +145,7 @@ class Toolbox:
             raise
 
     def exchange(self, before: Group, after: Group) -> None:
-        """From the next request on. One without tools is as good as none."""
+        """Replace a group from the next request on. A group without tools is only removed."""
         known = self._groups
         at = next((place for place, one in enumerate(known) if one is before), len(known))
         self._groups = (*known[:at], *([after] if after.tools else []), *known[at + 1 :])
@@ -153,13 +156,13 @@ class Toolbox:
             raise
 
     async def remove(self, source: Source) -> None:
-        """Calls to its tools that are under way fail as those to a server that went away do."""
+        """Remove a source. Its calls under way fail like those to a server that has ended."""
         self.sources = tuple(one for one in self.sources if one is not source)
         await source.close()
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """Those that are always there, then what the sources have now."""
+        """Return the fixed groups, then what the sources have now."""
         return (*self._groups, *(source.group() for source in self.sources))
 
     async def ready(self) -> None:
@@ -167,12 +170,12 @@ class Toolbox:
             await asyncio.gather(*(source.ready() for source in self.sources))
 
     async def started(self) -> None:
-        """Wait for the sources that are on their way and can tell, longer than a request would."""
+        """Wait for the sources that are starting and can report it, longer than a request would."""
         waits = [source.started() for source in self.sources if isinstance(source, Starting)]
         await asyncio.gather(*waits)
 
     def lasting(self) -> dict[str, Group]:
-        """What a turn keeps as it is until its end: the groups of sources that say so of themselves."""
+        """Return the groups that a turn keeps until its end: those of sources that declare it."""
         return {one.name: one.group() for one in self.sources if getattr(one, "lasts_a_turn", False)}
 
     def open(self) -> None:
@@ -191,10 +194,12 @@ class Toolbox:
         only: Sequence[str] | None = None,
         kept: Mapping[str, Group] | None = None,
     ) -> Offer:
-        """What is on. `switches` says no to a group (`files`) or to one of its tools (`files.write_file`, or
-        just `write_file`), and yes to one that is on only by its name; without switches that is on, too.
-        `only` names those that are meant in the same way, if not all are; groups that are `kept` take the
-        place of what their sources have by now."""
+        """Return the tools that are on.
+
+        `switches` turns off a group (`files`) or one of its tools (`files.write_file`, or just `write_file`).
+        It turns on a group that is on only by name; without switches, that group is on, too. `only` limits
+        the offer to the names it lists. Groups that are `kept` replace what their sources have now.
+        """
         off = {name for name, on in (switches or {}).items() if not on}
         on = {*(switches or {})} - off
         tools: dict[str, Tool] = {}
@@ -236,12 +241,13 @@ class Offer:
 
     tools: Mapping[str, Tool]
     texts: Mapping[str, str] = field(default_factory=dict)  # rules of their use, by group
-    sources: Mapping[str, str] = field(default_factory=dict)  # of tools that came from one: its name
+    # the name of the source, for tools that came from one
+    sources: Mapping[str, str] = field(default_factory=dict)
     deferred: Mapping[str, Tool] = field(default_factory=dict)  # that a model finds, or calls by their names
 
     @property
     def rules(self) -> str:
-        """For the system prompt."""
+        """The rules of use for the system prompt."""
         return "\n\n".join(self.texts.values())
 
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -249,8 +255,9 @@ class Offer:
         return tuple(replace(spec, found=True) if spec.name in self.deferred else spec for spec in specs)
 
     def find(self, name: str) -> tuple[str, Tool] | None:
-        """The tool a model means, by its exact name or a spelling of it; a deferred one by its exact name
-        (L4)."""
+        """Return the tool a model means, by its exact name or a spelling of it; a deferred one only by its
+        exact name (L4).
+        """
         meant = repair_name(name, self.tools)
         if meant is not None:
             return meant, self.tools[meant]
@@ -258,7 +265,7 @@ class Offer:
 
 
 def _names_of(group: Group, tool: Tool) -> set[str]:
-    """By which switches and agents mean a tool."""
+    """Return the names by which switches and agents refer to a tool."""
     return {group.name, tool.name, f"{group.name}.{tool.name}"}
 
 
@@ -267,11 +274,13 @@ def _twice(names: Iterable[str]) -> str:
 
 
 def _with_group(group: str, tool: str) -> str:
-    """A name that every provider takes."""
+    """Return a name that every provider accepts."""
     return f"{re.sub(r'[^A-Za-z0-9_-]', '_', group)[: 63 - len(tool)]}_{tool}"[-64:]
 
 
 def _numbered(name: str, taken: Container[str]) -> str:
-    """For a tool of a source, which may bring any at any time: it must not end everybody's turns."""
+    """Return a free name for a tool of a source. A source can add any tool at any time, and must not end
+    turns.
+    """
     names = (f"{name[: 63 - len(str(number))]}_{number}" for number in count(2))
     return next(one for one in names if one not in taken)

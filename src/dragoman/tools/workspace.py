@@ -1,4 +1,6 @@
-"""Files of the workspace by the paths a model gives, which never lead out of it, not even through links."""
+"""Access files of the workspace by the paths a model gives, which never lead out of it, even through
+links.
+"""
 
 from __future__ import annotations
 
@@ -18,24 +20,24 @@ from dragoman.workspace.diff import quoted
 from dragoman.workspace.folder import DEEPEST, Entry, OpenFolder, open_folder
 from dragoman.workspace.ignore import MADE, VERSION_CONTROL, IgnoreReader, IgnoreRules
 
-_writing = threading.Lock()  # two calls that saw the same version may not both replace it
+_writing = threading.Lock()  # Two calls that saw the same version may not both replace it.
 
 
 class OpenFiles(Protocol):
-    """Files as an editor has them open: its text counts as the file's, also where it is not saved yet."""
+    """Files as an editor has them open: the editor's text counts, even if it is not saved yet."""
 
     def read(self, path: Path) -> str | None:
-        """What the editor has of it. None where it has nothing."""
+        """Return the editor's text. None if the file is not open there."""
 
     def write(self, path: Path, text: str) -> bool:
-        """Have the editor write and save it. False where it cannot; ToolFailed where it will not."""
+        """Write and save through the editor. False if it cannot; ToolFailed if it refuses."""
 
 
 OPEN_FILES: ContextVar[OpenFiles | None] = ContextVar("open_files", default=None)
 """Set around a tool that works on files as an editor has them (`cli/acp/editor.py`)."""
 
 PREVIEWING: ContextVar[str] = ContextVar("previewing", default="")
-"""The conversation for which a tool is asked what it would write: an editor has one window for each."""
+"""The conversation of a preview: an editor has one window for each."""
 
 
 @contextmanager
@@ -48,12 +50,12 @@ def previewing(conversation: str) -> Iterator[None]:
 
 
 def inside(workspace: Path | None, path: str) -> Path:
-    """The file of this name below the workspace, links followed."""
+    """Return the file of this name below the workspace, with links followed."""
     _check(path)
     root = _root(workspace).resolve()
     try:
         target = (root / path).resolve()
-        if any(step.is_symlink() for step in (target, *target.parents)):  # it leads to itself
+        if any(step.is_symlink() for step in (target, *target.parents)):  # it links to itself
             raise RuntimeError(path)  # as `resolve` itself does before Python 3.13
     except (OSError, RuntimeError, ValueError) as error:
         raise ToolFailed(f"Cannot follow the path {path!r}.") from error
@@ -63,7 +65,9 @@ def inside(workspace: Path | None, path: str) -> Path:
 
 
 def steps_of(path: str) -> tuple[str, ...]:
-    """The names from the workspace down to the file. `a/../b` is `b`: no link is ever followed on the way."""
+    """Return the names from the workspace down to the file. `a/../b` is `b`: no link is ever followed on the
+    way.
+    """
     _check(path)
     steps: list[str] = []
     for step in path.replace(os.sep, "/").split("/"):
@@ -79,46 +83,48 @@ def steps_of(path: str) -> tuple[str, ...]:
 
 
 def path_patterns(arguments: Arguments) -> list[str]:
-    """The `path` of a call in its one spelling, so that `./secrets/x` is judged as `secrets/x`."""
+    """Return the call's `path` in normalized spelling, so that rules treat `./secrets/x` as `secrets/x`."""
     path = str(arguments.get("path") or ".")
     try:
         return ["/".join(steps_of(path)) or "."]
     except ToolFailed:
-        return [path]  # the tool refuses it
+        return [path]  # The tool refuses it.
 
 
 def wider_paths(arguments: Arguments) -> list[str]:
-    """The folders a file is in, the nearest first: what a person may allow instead of the one file."""
+    """Return the folders of a file, the nearest first: a user can allow one instead of the file."""
     steps = path_patterns(arguments)[0].split("/")
     return ["/".join((*steps[:end], "*")) for end in range(len(steps) - 1, 0, -1)]
 
 
 def below(folder: str, name: str) -> str:
-    """The path in the workspace of what lies in a folder of it."""
+    """Return the path in the workspace of an entry of one of its folders."""
     return "/".join((*steps_of(folder), name))
 
 
 def on_one_line(path: str) -> str:
-    """As it is, unless it would break its line and pass for several names: then as git writes it."""
+    """Return a path unchanged, unless it contains line breaks and could look like several names: then quote
+    it as git does.
+    """
     breaks = any(unicodedata.category(one) in ("Cc", "Zl", "Zp") for one in path)
     return quoted(path) if breaks else path
 
 
 def entries_inside(workspace: Path | None, path: str) -> list[Entry]:
-    """What is in a folder, by name."""
+    """Return the entries of a folder, by name."""
     with _explained(workspace, path), _open_folder(workspace, steps_of(path)) as folder:
         return folder.entries()
 
 
 def read_inside(workspace: Path | None, path: str, most: int) -> bytes:
-    """The bytes of a regular file, if they are at most so many."""
+    """Return the bytes of a regular file, up to a maximum size."""
     above, name = _file(path)
     with _explained(workspace, path), _open_folder(workspace, above) as folder:
         return _as_open(workspace, path, folder.read(name, most))
 
 
 def read_if_there(workspace: Path | None, path: str, most: int) -> bytes | None:
-    """The same; None where there is no such file."""
+    """Return the bytes of a regular file. None if it is missing."""
     above, name = _file(path)
     with _explained(workspace, path):
         try:
@@ -129,7 +135,7 @@ def read_if_there(workspace: Path | None, path: str, most: int) -> bytes | None:
 
 
 def remove_inside(workspace: Path | None, path: str, expected: bytes) -> None:
-    """Delete a file that still is what it was."""
+    """Delete a file that is unchanged."""
     above, name = _file(path)
     with _writing, _explained(workspace, path), _open_folder(workspace, above) as folder:
         if folder.read(name, len(expected) + 1) != expected:
@@ -138,7 +144,7 @@ def remove_inside(workspace: Path | None, path: str, expected: bytes) -> None:
 
 
 def mode_inside(workspace: Path | None, path: str) -> int:
-    """The rights of a file that may be written."""
+    """Return the mode of a file that can be written."""
     above, name = _file(path)
     with _explained(workspace, path), _open_folder(workspace, above) as folder:
         return folder.mode(name)
@@ -153,10 +159,10 @@ def replace_inside(
     create: bool,
     mode: int | None = None,
 ) -> bytes:
-    """Put what `change` makes of a file's bytes in their place, whole or not at all. → the new bytes
+    """Replace a file's bytes atomically with what `change` returns for them. Return the new bytes.
 
-    It is given None where there is no such file; that gets `mode`. Nobody else in this process writes in
-    between.
+    `change` receives None for a missing file; the new file gets `mode`. Nothing else in this process writes
+    in between.
     """
     above, name = _file(path)
     with _writing, _explained(workspace, path), _open_folder(workspace, above, create=create) as folder:
@@ -165,7 +171,7 @@ def replace_inside(
         except FileNotFoundError:
             old = None
         new = change(old)
-        # An editor may write into a file that has other names, too: then they would all change.
+        # An editor may write in place into a file with several hard links, which would change all of them.
         shared = old is not None and folder.status(name).st_nlink > 1
         if new != old and (shared or not _written_by_editor(workspace, path, new)):
             folder.put(name, new, mode if old is None else folder.mode(name))
@@ -175,9 +181,11 @@ def replace_inside(
 def walk(
     workspace: Path | None, path: str, left_out: list[str] | None = None
 ) -> Generator[tuple[str, str, OpenFolder, Entry], None, None]:
-    """The file itself, or every regular file below a folder, in order: its path from there and its path in
-    the workspace. No link is followed. What ignore files leave out is added to `left_out`, unless it is the
-    folder that is asked for."""
+    """Yield the file itself, or every regular file below a folder, in order, without following links.
+
+    Each comes with its path from there and its path in the workspace. Paths that ignore files exclude are
+    added to `left_out`, except the requested folder.
+    """
     top = steps_of(path)
     reader, rules = IgnoreReader(), None
     for depth in range(len(top)):
@@ -213,7 +221,7 @@ def walk(
         except ToolFailed:
             if not below:
                 raise
-            continue  # gone, or closed to us: the rest is still worth seeing
+            continue  # missing, or not readable: continue with the rest
         if len(whole) < DEEPEST:
             waiting += [(name, here) for name in reversed(folders)]
 
@@ -235,7 +243,7 @@ def _rules(
 
 
 def _as_open(workspace: Path | None, path: str, saved: bytes) -> bytes:
-    """The bytes of a file, or what they would be if the editor saved what it has of it."""
+    """Return the bytes of a file as if the editor had saved its open text."""
     files = OPEN_FILES.get()
     text = files.read(_root(workspace).joinpath(*steps_of(path))) if files is not None else None
     if text is None:
@@ -243,7 +251,7 @@ def _as_open(workspace: Path | None, path: str, saved: bytes) -> bytes:
     plain, ends = saved.replace(b"\r\n", b"\n"), saved.count(b"\n")
     open_as = text.replace("\r\n", "\n").encode("utf-8", "surrogatepass")
     if open_as == plain:
-        return saved  # editors hand out line ends of their own
+        return saved  # Editors pass texts with their own line ends.
     crlf = ends > 0 and ends == saved.count(b"\r\n")
     return open_as.replace(b"\n", b"\r\n") if crlf else open_as
 
@@ -272,11 +280,11 @@ def _open_folder(
 
 @contextmanager
 def _explained(workspace: Path | None, path: str) -> Iterator[None]:
-    """What the system says about a path, in words for the model."""
+    """Turn system errors about a path into messages for the model."""
     try:
         yield
     except OSError as error:
-        found = inside(workspace, path)  # refuses what leads out
+        found = inside(workspace, path)  # raises for a path that leads out
         root = _root(workspace).resolve()
         if found.relative_to(root).parts != steps_of(path):
             real = found.relative_to(root).as_posix()

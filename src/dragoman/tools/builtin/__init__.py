@@ -1,4 +1,4 @@
-"""The tools that come with the program, in groups; each is imported when its group is asked for."""
+"""List the built-in tools by group, and import a group only when it is requested."""
 
 from __future__ import annotations
 
@@ -86,8 +86,11 @@ BUILTIN: dict[str, Callable[[], Group]] = {
 def grouped(
     tools: Iterable[str | Tool | Group | Source | Callable[..., Any]],
 ) -> tuple[list[Group], list[Source]]:
-    """Loose tools make a group of their own, first; then the groups, in the order given, a built-in one also
-    by its name; then the sources."""
+    """Return the groups and the sources.
+
+    Loose tools form one group, which comes first. The groups follow in the given order; a string names a
+    built-in group.
+    """
     loose: list[Tool] = []
     groups: list[Group] = []
     sources: list[Source] = []

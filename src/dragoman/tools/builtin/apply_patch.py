@@ -1,4 +1,4 @@
-"""`apply_patch`: changes of several files at once, as a unified diff or as models write patches."""
+"""Change several files together with `apply_patch`, from a unified diff or the patch format models write."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from dragoman.tools.workspace import (
 from dragoman.workspace.diff import FileDiff, diff_texts, joined, unquoted
 from dragoman.workspace.hunks import HunkChoices, hunks_between, keep_hunks
 
-# Reads patches as models write them: unified diffs, and the form that begins with `*** Begin Patch`.
+# Parse the patches that models write: unified diffs, and the form that begins with `*** Begin Patch`.
 
 
 PatchKind: TypeAlias = Literal["add", "delete", "update"]
@@ -43,14 +43,14 @@ _MARKED = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+)")
 
 @dataclass(slots=True)
 class Hunk:
-    """Lines that are there, and those that come in their place. `at`: the line, counted from 0, if given."""
+    """The lines to find and the lines that replace them. `at`: the line number, counted from 0, if given."""
 
     old: list[str] = field(default_factory=list)
     new: list[str] = field(default_factory=list)
     at: int | None = None
-    after: list[str] = field(default_factory=list)  # lines that stand somewhere above: `@@ def f():`
+    after: list[str] = field(default_factory=list)  # lines that appear somewhere above: `@@ def f():`
     end: bool = False  # at the end of the file
-    left: int = 0  # old lines that are still to come, as far as that was said
+    left: int = 0  # old lines still to come, according to the hunk header
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ class FilePatch:
     kind: PatchKind
     hunks: list[Hunk] = field(default_factory=list)
     to: str | None = None  # its new name
-    ends: bool | None = None  # whether it has a line end at its end; None: as before
+    ends: bool | None = None  # whether the file ends with a line break; None: as before
 
     @property
     def paths(self) -> list[str]:
@@ -67,7 +67,7 @@ class FilePatch:
 
 
 def parse_patch(text: str) -> list[FilePatch]:
-    """ToolFailed where it is neither form, or broken."""
+    """Return the patch of each file. Raises ToolFailed if the text has neither format or is malformed."""
     lines = text.replace("\r\n", "\n").split("\n")
     marked = any(line.strip() == "*** Begin Patch" for line in lines)
     found = _parse_marked(lines) if marked else _parse_unified(lines)
@@ -82,7 +82,10 @@ def parse_patch(text: str) -> list[FilePatch]:
 
 
 def apply_hunks(patch: FilePatch, text: str) -> tuple[str, bool]:
-    """The new text, and whether a place was found by its words alone. ToolFailed where one is not clear."""
+    """Return the new text, and whether a place was found only by ignoring white space.
+
+    Raises ToolFailed if a place is ambiguous.
+    """
     ended = text.endswith("\n") or not text
     lines = text.removesuffix("\n").split("\n") if text else []
     at, moved, loosely = 0, 0, False
@@ -122,9 +125,9 @@ def _place(path: str, number: int, hunk: Hunk, lines: list[str], *, at: int, mov
 
 
 def _parse_unified(lines: list[str]) -> list[FilePatch]:
-    """The numbers of a hunk are used where they help: models miscount."""
+    """Parse a unified diff. Line numbers of hunks are used only when they help, because models miscount."""
     found: list[FilePatch] = []
-    old: list[str | None] = []  # of a file whose +++ comes next
+    old: list[str | None] = []  # the old name of a file whose +++ line comes next
     renamed = mark = ""
     for place, line in enumerate(lines):
         hunk = found[-1].hunks[-1] if found and found[-1].hunks else None
@@ -147,7 +150,7 @@ def _parse_unified(lines: list[str]) -> list[FilePatch]:
 
 
 def _merged(found: list[FilePatch]) -> list[FilePatch]:
-    """A rename with changes names its files twice."""
+    """Merge the two entries of a file that is both renamed and changed."""
     made: list[FilePatch] = []
     for patch in found:
         before = made[-1] if made else None
@@ -183,10 +186,10 @@ def _hunk(line: str) -> Hunk:
 
 
 def _take(hunk: Hunk, line: str) -> str:
-    """A line of the hunk. → its mark"""
+    """Add a line to the hunk, and return its mark."""
     mark, rest, due = line[:1], line[1:], hunk.left > 0
     if not line and due:
-        mark = " "  # an editor took the white space away
+        mark = " "  # An editor removed the white space.
     if mark in (" ", "-"):
         hunk.old.append(rest)
     if mark in (" ", "+"):
@@ -249,17 +252,17 @@ def _take_marked(patch: FilePatch, line: str) -> None:
 
 @dataclass(slots=True, frozen=True)
 class _Write:
-    """A file as it was, None where it was not there, and as it shall be."""
+    """A file's bytes before and after. None: the file does not exist."""
 
     path: str
     old: bytes | None
     new: bytes | None
-    mode_of: str | None = None  # the file whose rights it gets
+    mode_of: str | None = None  # the file whose mode it gets
     loosely: bool = False
 
 
 def patch_patterns(arguments: Arguments) -> list[str]:
-    """Every file it names, each in its one spelling: all of them have to be allowed."""
+    """Return every file that the patch names, in normalized spelling. All of them must be allowed."""
     paths = [path for patch in parse_patch(str(arguments["patch"])) for path in patch.paths]
     return [spelled for path in paths for spelled in path_patterns({"path": path})]
 
@@ -270,13 +273,13 @@ def _wider(arguments: Arguments) -> list[str]:
 
 
 def preview(arguments: Arguments, workspace: Path | None) -> Sequence[FileDiff]:
-    """What it would make of the files as they are now."""
+    """Return what the patch would do to the current files."""
     writes = _plan(parse_patch(str(arguments["patch"])), workspace, lambda path: None)
     return [diff_texts(one.path, one.old, one.new) for one in writes]
 
 
 def keep(arguments: Arguments, workspace: Path | None, chosen: HunkChoices) -> Arguments:
-    """A patch with some of its hunks alone."""
+    """Return a patch with only some of its hunks."""
     first, diffs, wanted = 0, list[FileDiff](), list[tuple[str, bytes | None]]()
     for one in _plan(parse_patch(str(arguments["patch"])), workspace, lambda path: None):
         if diff_texts(one.path, one.old, one.new).binary:
@@ -326,7 +329,7 @@ def apply_patch(
     for one in writes:
         if one.new is not None:
             _put(context.workspace, one, modes.get(one.path))
-    for one in writes:  # last, so that what was renamed is somewhere at every moment
+    for one in writes:  # Deletions come last, so that the content of a renamed file always exists somewhere.
         if one.new is None and one.old is not None:
             remove_inside(context.workspace, one.path, one.old)
     said = [_describe(one) for one in writes]
@@ -346,7 +349,7 @@ def _put(workspace: Path | None, write: _Write, mode: int | None) -> None:
 def _plan(
     patches: Sequence[FilePatch], workspace: Path | None, seen: Callable[[str], str | None]
 ) -> list[_Write]:
-    """All of it is made in memory first: what does not fit is found before anything is written."""
+    """Build all changes in memory, so that a hunk that does not fit is found before anything is written."""
     writes: list[_Write] = []
     for patch in patches:
         path = path_patterns({"path": patch.path})[0]

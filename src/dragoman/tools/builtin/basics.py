@@ -1,4 +1,4 @@
-"""Small tools that need no folder: sums, the time, a list of steps, a question, the rest of a long result."""
+"""Provide small tools that need no folder: arithmetic, the time, to-dos, questions, and long results."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from pydantic import BaseModel, Field, JsonValue
 from dragoman.errors import ToolFailed
 from dragoman.tools.tool import ToolContext, ToolOutput, tool
 
-# `calculator`: evaluates arithmetic. Only what is in the tables below is understood.
+# `calculator`: evaluates arithmetic. It understands only what is in the tables below.
 
 
 Number: TypeAlias = int | float
 
 LONGEST = 500  # characters of an expression
-LARGEST = 4096  # bits of a whole number: some 1,200 digits
+LARGEST = 4096  # bits of an integer: about 1,200 digits
 
 
 def _power(base: Number, exponent: Number) -> object:
-    """Looked at before it is worked out: a few digits can ask for more memory than there is."""
+    """Check the size before computing: a few digits can require more memory than the machine has."""
     whole = isinstance(base, int) and isinstance(exponent, int)
     if whole and (int(base).bit_length() - 1) * exponent > LARGEST:
         raise OverflowError
@@ -36,7 +36,7 @@ def _power(base: Number, exponent: Number) -> object:
 
 def _rounded(number: Number, digits: Number | None = None) -> Number:
     if isinstance(digits, int) and abs(digits) > LARGEST:
-        raise OverflowError  # to a billionth digit, it would think for ever
+        raise OverflowError  # Rounding to a billionth digit would take forever.
     return round(number, digits)  # type: ignore[arg-type]  # a fraction of a digit is a TypeError, and reported
 
 
@@ -83,7 +83,10 @@ def calculator(
 
 
 def evaluate(expression: str) -> Number:
-    """The value. ToolFailed says what the expression cannot contain, or why it has none."""
+    """Return the value.
+
+    Raises ToolFailed if the expression has no value or contains something unsupported.
+    """
     try:
         return _value(ast.parse(expression.strip(), mode="eval").body)
     except SyntaxError as error:
@@ -94,7 +97,7 @@ def evaluate(expression: str) -> Number:
         raise ToolFailed("An intermediate number is too large.") from error
     except (RecursionError, MemoryError) as error:
         raise ToolFailed("The expression has too many levels. Calculate it in parts.") from error
-    except (ValueError, TypeError) as error:  # the logarithm of nothing, a function with too few arguments
+    except (ValueError, TypeError) as error:  # the logarithm of zero, a function with too few arguments
         raise ToolFailed(f"Cannot calculate this: {error}") from error
 
 
@@ -166,20 +169,20 @@ def current_time(
 def _zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
-    except (LookupError, ValueError, OSError) as error:  # no such zone, no such name, a folder of zones
+    except (LookupError, ValueError, OSError) as error:  # an unknown zone, an invalid name, a folder of zones
         near = get_close_matches(name, available_timezones(), n=3)
         hint = f"Did you mean {' or '.join(near)}?" if near else "Use a name such as Europe/Vienna or UTC."
         raise ToolFailed(f"Unknown time zone {name!r}. {hint}") from error
 
 
-# `todo`: a list of tasks, given whole each time, so that it stands in the conversation.
+# `todo`: a list of tasks. Each call passes the whole list, so that the conversation contains it.
 
 
 MARKS = {"open": "[ ]", "doing": "[~]", "done": "[x]"}
 
 
 class TodoItem(BaseModel):
-    """One thing to do."""
+    """One task."""
 
     text: str = Field(min_length=1, max_length=500)
     state: Literal["open", "doing", "done"] = "open"
@@ -207,10 +210,10 @@ def todo(
     )
 
 
-# `ask_person`: lets the model put a question to the person.
+# `ask_person`: lets the model ask the user a question.
 
 
-_SHOWN = 120  # characters of a question, and of its answer, in the line that stands for both
+_SHOWN = 120  # characters of a question, and of its answer, in the line that shows both
 Choice = Annotated[str, Field(min_length=1, max_length=200)]
 
 
@@ -262,7 +265,7 @@ async def read_output(
     whole = [
         line[at : at + _WIDTH]
         for line in (await context.read_output(call)).splitlines()
-        for at in range(0, max(len(line), 1), _WIDTH)  # a line without end is read in pieces
+        for at in range(0, max(len(line), 1), _WIDTH)  # A very long line is read in chunks.
     ]
     if start > len(whole):
         raise ToolFailed(f"The output of {call} has {len(whole)} lines, so start cannot be {start}.")

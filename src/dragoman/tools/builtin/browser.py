@@ -1,4 +1,4 @@
-"""The tools that the page runs: JavaScript in a sandbox of its own, and files that live in the browser."""
+"""Declare the tools that the web UI runs: sandboxed JavaScript, and files stored in the browser."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ class BrowserWrite(BaseModel):
     text: Annotated[
         str,
         Field(
-            validation_alias=AliasChoices("text", "content"),  # many models know the tool with the other word
+            # Many models know this argument by the other name.
+            validation_alias=AliasChoices("text", "content"),
             description="everything that is to be in it",
         ),
     ]

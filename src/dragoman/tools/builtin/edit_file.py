@@ -1,4 +1,4 @@
-"""`edit_file`: pieces of a text file replaced by others, if it is clear which."""
+"""Replace parts of a text file with `edit_file`, if each place is unambiguous."""
 
 from __future__ import annotations
 
@@ -25,12 +25,14 @@ from dragoman.tools.workspace import path_patterns, read_inside, replace_inside,
 from dragoman.workspace.diff import FileDiff, diff_texts, opcodes_of
 from dragoman.workspace.hunks import HunkChoices, keep_hunks
 
-# Finds the place of an edit in a text: exactly, or although white space at the ends of lines differs.
+# Find the place of an edit in a text: exactly, or ignoring white space around lines.
 
 
 @dataclass(slots=True, frozen=True)
 class Replaced:
-    """The new text, how many places were changed, and whether the place was found only by its words."""
+    """The new text, the number of places changed, and whether a place was found only by ignoring
+    white space.
+    """
 
     text: str
     count: int
@@ -38,7 +40,7 @@ class Replaced:
 
 
 def replace_piece(path: str, text: str, old: str, new: str, *, everywhere: bool = False) -> Replaced:
-    """ToolFailed where it is not clear what is meant."""
+    """Replace `old` with `new`. Raises ToolFailed if the place is missing or ambiguous."""
     if old == new:
         raise ToolFailed(sentence("edits.same"))
     count = _occurrences(text, old)
@@ -50,14 +52,15 @@ def replace_piece(path: str, text: str, old: str, new: str, *, everywhere: bool 
 
 
 def edits_between(old: str, new: str) -> list[tuple[str, str]]:
-    """Pieces of the old text with what comes in their place, one after another: each is there once when its
-    turn comes."""
+    """Return pairs of old and new text to apply in order. Each old text occurs exactly once when its turn
+    comes.
+    """
     before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
     found: list[tuple[str, str]] = []
     for tag, i1, i2, j1, j2 in opcodes_of(before, after):
         if tag == "equal":
             continue
-        done, left = after[:j1], before[i2:]  # the text is done + before[i1:i2] + left by now
+        done, left = after[:j1], before[i2:]  # The text is now done + before[i1:i2] + left.
         text, around = "".join([*done, *before[i1:]]), 0
         while True:
             above, below = "".join(done[max(0, j1 - around) :]), "".join(left[:around])
@@ -70,7 +73,7 @@ def edits_between(old: str, new: str) -> list[tuple[str, str]]:
 
 
 def find_lines(lines: list[str], wanted: list[str], start: int = 0) -> tuple[list[int], bool]:
-    """Where these lines stand, exactly, else by their words alone: without the white space around them."""
+    """Return where these lines are: exact matches, or else matches that ignore white space around lines."""
     exact = _places(lines, wanted, start)
     if exact or not any(line.strip() for line in wanted):
         return exact, False
@@ -79,7 +82,7 @@ def find_lines(lines: list[str], wanted: list[str], start: int = 0) -> tuple[lis
 
 
 def indented_like(found: list[str], wanted: list[str], new: list[str]) -> list[str]:
-    """New lines with the indentation of the place where they go, in place of the one that was given."""
+    """Return the new lines with the indentation of the place they go to, instead of the given one."""
     meant: dict[str, str] = {}
     for there, asked in zip(found, wanted, strict=True):
         if there.strip():
@@ -100,7 +103,7 @@ def _replace_loosely(path: str, text: str, old: str, new: str, everywhere: bool)
         raise ToolFailed(sentence("edits.old_missing", path=path))
     if len(places) > 1 and not everywhere:
         raise ToolFailed(sentence("edits.old_unclear", path=path, count=len(places)))
-    apart = [places[0]]  # of those that overlap the first, as where it stands exactly
+    apart = [places[0]]  # Skip matches that overlap an earlier one, as exact replacement does.
     for place in places:
         if place - apart[-1] >= len(wanted):
             apart.append(place)
@@ -115,8 +118,9 @@ def _replace_loosely(path: str, text: str, old: str, new: str, everywhere: bool)
 
 
 def _places(lines: list[str], wanted: list[str], start: int) -> list[int]:
-    """Also those that overlap. No line is looked at twice: `falls` says how much of what fitted still does
-    where the next line does not (Knuth, Morris and Pratt)."""
+    """Return all places, including overlapping ones. The scan never moves back: `falls` says how much of a
+    match remains when the next line differs (Knuth, Morris and Pratt).
+    """
     if not wanted:
         return list(range(start, len(lines) + 1))
     falls, found, fits = _falls(wanted), list[int](), 0
@@ -131,7 +135,7 @@ def _places(lines: list[str], wanted: list[str], start: int) -> list[int]:
 
 
 def _falls(wanted: list[str]) -> list[int]:
-    """For each beginning of the lines, the longest shorter one that it also ends with."""
+    """Return for each prefix of the lines the length of the longest shorter prefix that it also ends with."""
     falls = [0]
     for line in wanted[1:]:
         fits = falls[-1]
@@ -142,7 +146,9 @@ def _falls(wanted: list[str]) -> list[int]:
 
 
 def _occurrences(text: str, piece: str) -> int:
-    """At least two where they overlap: `aa` is twice in `aaa`, and it is not clear which one is meant."""
+    """Count the occurrences, at least 2 if they overlap: `aa` is in `aaa` twice, so the place is
+    ambiguous.
+    """
     first = text.find(piece)
     if first < 0:
         return 0
@@ -167,12 +173,12 @@ class Replacement(BaseModel):
 
 
 def preview(arguments: Arguments, workspace: Path | None) -> Sequence[FileDiff]:
-    """What it would make of the file as it is now."""
+    """Return what the edit would do to the current file."""
     return [diff_texts(*_sides(arguments, workspace))]
 
 
 def keep(arguments: Arguments, workspace: Path | None, chosen: HunkChoices) -> Arguments:
-    """Other edits, which make some of the changes alone."""
+    """Return edits that make only some of the changes."""
     path, data, made = _sides(arguments, workspace)
     kept = keep_hunks(data, made, chosen) or b""
     pieces = edits_between(text_file(path, data).text, text_file(path, kept).text)
@@ -181,7 +187,7 @@ def keep(arguments: Arguments, workspace: Path | None, chosen: HunkChoices) -> A
 
 
 def _sides(arguments: Arguments, workspace: Path | None) -> tuple[str, bytes, bytes]:
-    """The file's path, what it is, and what it would be."""
+    """Return the file's path, its current bytes, and its bytes after the edit."""
     path = path_patterns(arguments)[0]
     old, new = arguments.get("old"), arguments.get("new")
     several = [Replacement.model_validate(one) for one in arguments.get("edits") or ()]  # type: ignore[union-attr]
@@ -196,7 +202,7 @@ def _sides(arguments: Arguments, workspace: Path | None) -> tuple[str, bytes, by
     return path, data, _edited(path, data, wanted)[0]
 
 
-# Run again after a crash, it finds another version than it was given and changes nothing twice.
+# If the edit runs again after a crash, the file's version differs, so nothing is changed twice.
 @tool(
     permission="files.write",
     writes="named",
@@ -256,7 +262,7 @@ def _wanted(old: str | None, new: str, edits: list[Replacement], everywhere: boo
 
 
 def _edited(path: str, data: bytes, edits: list[Replacement]) -> tuple[bytes, int, bool]:
-    """All of them, one after another; or none."""
+    """Apply all edits in order, or none."""
     file = text_file(path, data)
     text, count, loosely = file.text, 0, False
     for place, edit in enumerate(edits, 1):

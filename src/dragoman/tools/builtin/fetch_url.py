@@ -1,4 +1,4 @@
-"""`fetch_url`: reads a web page as text, and never anything from inside our own network."""
+"""Read a web page as text with `fetch_url`, and block access to internal networks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from yarl import URL
 
 
-# The title and the text of a web page. No network.
+# Extract the title and the text of a web page. Uses no network.
 
 
 SILENT = frozenset(
@@ -72,17 +72,20 @@ BLOCKS = frozenset(
     ]
 )
 CELLS = frozenset({"td", "th"})
-PIECE = 8192  # characters: between any two the time is looked at
-PENDING = 1 << 18  # characters of one tag: as much as a picture inside it may need
+PIECE = 8192  # characters: the deadline is checked between two chunks
+PENDING = 1 << 18  # characters of one tag: enough for an image embedded in it
 READING_SECONDS = 5.0
 
 
 class _Late(Exception):
-    """The time is up."""
+    """Raised when the time limit is reached."""
 
 
 def text_of(html: str, seconds: float = READING_SECONDS) -> tuple[str, str]:
-    """The page's title and its text. Of a page made to keep a parser busy, as much as there was time for."""
+    """Return the page's title and text.
+
+    A page built to stall the parser is read only until the time limit.
+    """
     page = _Page(until=time.monotonic() + seconds)
     with suppress(_Late):
         for at in range(0, len(html), PIECE):
@@ -103,7 +106,7 @@ class _Page(HTMLParser):
         self.text: list[str] = []
         self.title: list[str] = []
         self._silent: str | None = None  # the tag whose end is awaited
-        self._depth = 0  # of tags of that name
+        self._depth = 0  # nesting depth of tags with that name
         self._in_title = False
         self._in_pre = False
 
@@ -139,7 +142,8 @@ class _Page(HTMLParser):
         self._space(tag)
 
     def handle_data(self, data: str) -> None:
-        self.look_at_the_time()  # at the end of a page, the rest of it is searched at each "<" that is no tag
+        # At the end of a page, the parser searches the rest of it at each "<" that does not start a tag.
+        self.look_at_the_time()
         if self._silent is not None:
             return
         if self._in_title:
@@ -154,7 +158,7 @@ class _Page(HTMLParser):
             self.text.append(" ")
 
 
-SECONDS = 30.0  # for everything, redirects too
+SECONDS = 30.0  # for everything, including redirects
 LARGEST = 2_000_000  # bytes of a page
 REDIRECTS = 5
 HEADERS = {
@@ -162,9 +166,10 @@ HEADERS = {
     "Accept-Encoding": "identity",
     "User-Agent": "dragoman",
 }
-TEXTS = ("json", "xml", "javascript", "yaml", "toml", "x-ndjson")  # of application/…, also after a plus sign
-# What Python has among its encodings and no page is written in. To read a page as punycode takes minutes, in
-# which nobody else gets an answer.
+# subtypes of application/…, also after a plus sign
+TEXTS = ("json", "xml", "javascript", "yaml", "toml", "x-ndjson")
+# Encodings that Python knows and no page uses. Decoding a page as punycode takes minutes and blocks every
+# other request.
 NO_CHARSETS = ("idna", "punycode", "raw-unicode-escape", "unicode-escape", "undefined")
 PORTS = {"http": 80, "https": 443}
 
@@ -176,7 +181,7 @@ def fetcher(
     seconds: float = SECONDS,
     largest: int = LARGEST,
 ) -> Tool:
-    """The tool. `resolver` makes what finds the addresses of a name; `reachable` says which may be used."""
+    """Return the tool. `resolver` creates the DNS resolver; `reachable` says which addresses may be used."""
 
     @tool(
         name="fetch_url",
@@ -200,7 +205,9 @@ def fetcher(
 
 
 def parse_url(text: str) -> URL:
-    """The address as it will be asked. ToolFailed for one that no page can have, or that hides another."""
+    """Return the URL as it will be requested. Raises ToolFailed if no page can have it or it hides another
+    one.
+    """
     from yarl import URL
 
     try:
@@ -218,12 +225,12 @@ def parse_url(text: str) -> URL:
 
 
 def _patterns(arguments: Arguments) -> Sequence[str]:
-    """What rules look at: the site and the path, as they will be asked."""
+    """Return what rules match: the site and the path, as they will be requested."""
     given = str(arguments.get("url", ""))
     try:
         url = parse_url(given)
     except ToolFailed:
-        return (given,)  # it is not fetched, whatever the rules say
+        return (given,)  # It is not fetched, whatever the rules allow.
     return (_pattern(url),)
 
 
@@ -232,7 +239,7 @@ def _pattern(url: URL) -> str:
 
 
 def _wider(arguments: Arguments) -> Sequence[str]:
-    """Everything on the same site."""
+    """Return the pattern for everything on the same site."""
     try:
         return (f"{_site(parse_url(str(arguments.get('url', ''))))}/*",)
     except ToolFailed:
@@ -256,13 +263,13 @@ class _Body:
         try:
             if codecs.lookup(self.charset).name not in NO_CHARSETS:
                 return self.data.decode(self.charset, errors="replace")
-        except LookupError:  # a charset nobody knows
+        except LookupError:  # an unknown charset
             pass
         return self.data.decode(errors="replace")
 
 
 class _Fetch:
-    """One page, with the redirects on the way to it."""
+    """The retrieval of one page, including its redirects."""
 
     def __init__(
         self,
@@ -277,7 +284,7 @@ class _Fetch:
         self._reachable = reachable
         self._seconds = seconds
         self._largest = largest
-        self._refused: str | None = None  # an address that was not connected to
+        self._refused: str | None = None  # an address that was refused
 
     async def run(self, text: str) -> ToolOutput:
         import aiohttp
@@ -305,13 +312,14 @@ class _Fetch:
             socket_factory=self._socket,
             force_close=True,
         )
-        # Without the environment's proxies: a proxy would resolve the name once more, and see what we cannot.
+        # Ignore the environment's proxies: a proxy would resolve the name again, and could reach what we
+        # cannot check.
         return aiohttp.ClientSession(
             connector=connector, cookie_jar=aiohttp.DummyCookieJar(), headers=HEADERS, trust_env=False
         )
 
     def _socket(self, found: aiohttp.AddrInfoType) -> socket.socket:
-        """Called with the very address that is connected to: what a name meant before does not count."""
+        """Check the exact address of the connection: an earlier lookup of the name does not count."""
         family, kind, protocol, _, address = found
         if not self._reachable(str(address[0])):
             self._refused = str(address[0])
@@ -322,9 +330,9 @@ class _Fetch:
         first, judged = _site(url).removeprefix("www."), _pattern(url)
         for _ in range(REDIRECTS + 1):
             if _is_address(url) and not self._reachable(url.raw_host or ""):
-                raise ToolFailed(f"Dragoman does not fetch {url}: it is not on the open internet.")
-            if _site(url).removeprefix("www.") != first:  # rules were asked about the first site alone
-                raise ToolFailed(f"The page redirects to another site. To follow it, fetch {url}.")
+                raise ToolFailed(f"{url} is not fetched: it is not on the open internet")
+            if _site(url).removeprefix("www.") != first:  # The rules were checked for the first site only.
+                raise ToolFailed(f"the page has moved to another site: fetch {url} if that is what you want")
             if (pattern := _pattern(url)) != judged:
                 await self._context.require_permission(pattern, f"The page sends on to {url}. Go there?")
                 judged = pattern
@@ -370,7 +378,7 @@ def _address(text: str) -> URL:
 
 
 def _is_address(url: URL) -> bool:
-    """True where the host is written as a number, however that is done."""
+    """Return whether the host is written as a number, in any notation."""
     host = url.raw_host or ""
     return ":" in host or host.rpartition(".")[2][:1].isdigit()
 

@@ -1,4 +1,4 @@
-"""Searching the workspace: files by name, and lines by pattern."""
+"""Search the workspace: files by name, and lines by pattern."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from dragoman.workspace.folder import OpenFolder
 # `glob`: the files of the workspace whose paths match a pattern.
 
 
-FILES = 50_000  # that are looked at
+FILES = 50_000  # maximum number of files examined
 _MOST_FILES = 500
-_MOST_NAMED = 5  # of what ignore files leave out
+_MOST_NAMED = 5  # maximum number of names listed of those that ignore files exclude
 
 
 @tool(
@@ -69,14 +69,14 @@ def glob(
 
 
 def _ignored(left_out: Sequence[str]) -> list[str]:
-    """A note, so that nobody takes what was not searched for what is not there."""
+    """Return a note about ignored files, so that the model does not conclude that they are missing."""
     named = ", ".join(map(on_one_line, left_out[:_MOST_NAMED]))
     more = f" and {len(left_out) - _MOST_NAMED} more" if len(left_out) > _MOST_NAMED else ""
     return [f"[left out by ignore files: {named}{more}]"] if left_out else []
 
 
 def fits(path: str, pattern: str) -> bool:
-    """Step by step, all ways at once: no pattern takes long."""
+    """Match all alternatives in parallel, step by step, so that no pattern takes long."""
     wanted = steps(pattern)
     at = _skipping({0}, wanted)
     for step in path.split("/"):
@@ -96,7 +96,7 @@ def steps(pattern: str) -> list[str]:
 
 
 def _skipping(at: set[int], wanted: Sequence[str]) -> set[int]:
-    """`**` may also stand for no folder."""
+    """Add the positions after each `**`, which can also match no folder."""
     for here in sorted(at):
         end = here
         while end < len(wanted) and wanted[end] == "**":
@@ -109,7 +109,7 @@ def _skipping(at: set[int], wanted: Sequence[str]) -> set[int]:
 
 
 _BIGGEST = 1_000_000  # bytes of a file that is searched
-_MOST_LINES = 200  # lines in all
+_MOST_LINES = 200  # lines in total
 _TIME = 20.0  # seconds for the search
 
 
@@ -162,7 +162,7 @@ def _check(pattern: str) -> None:
 
 
 def _text(folder: OpenFolder, name: str) -> bytes | None:
-    """None for what is no text, or cannot be read any more."""
+    """Return the file's bytes, or None if it is not text or can no longer be read."""
     try:
         data = folder.read(name, _BIGGEST)
         data.decode()
@@ -172,7 +172,7 @@ def _text(folder: OpenFolder, name: str) -> bytes | None:
 
 
 class _Matcher:
-    """A process that matches, until its time is up."""
+    """A process that matches until its time is up."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdin is not None
@@ -218,5 +218,5 @@ def _matcher(pattern: str, ignore_case: bool, time: float = _TIME) -> Iterator[_
         finally:
             timer.cancel()
             process.kill()
-            with suppress(OSError):  # what it did not read any more
+            with suppress(OSError):  # Closing can fail on input that the killed process did not read.
                 ask.close()

@@ -1,4 +1,4 @@
-"""Runs the project's formatters and linters on files that a tool wrote, and tells the model what they did."""
+"""Run the project's formatters and linters on files that a tool wrote, and report the result to the model."""
 
 from __future__ import annotations
 
@@ -29,19 +29,21 @@ from dragoman.tools.workspace import inside, read_if_there, replace_inside, step
 from dragoman.workspace.diff import diff_texts, joined
 
 T = TypeVar("T")
-FILE = "{file}"  # what stands for the file in a command
+FILE = "{file}"  # the placeholder for the file in a command
 SECONDS = 10.0  # for one program and one file
 _TOGETHER = 60.0  # seconds for all files of one call
-_SHOWN = 2_000  # characters of what a program prints, from its beginning and from its end
-_DIFF = 4_000  # characters of what it changed
+_SHOWN = 2_000  # characters of a program's output, from its start and from its end
+_DIFF = 4_000  # characters of the diff of its changes
 _WRITERS = ("write_file", "edit_file", "apply_patch")
 _writing: WeakValueDictionary[tuple[int, Path | None, str], asyncio.Lock] = WeakValueDictionary()
 
 
 @dataclass(slots=True, frozen=True)
 class Formatter:
-    """A program that is run on each file that a tool wrote, if its path fits: it may change the file, or say
-    something about it. `files`: patterns; one without a slash fits the file's name in any folder."""
+    """A program that runs on each written file whose path matches. It can change the file or report on it.
+
+    `files`: patterns; a pattern without a slash matches the file's name in any folder.
+    """
 
     name: str
     files: tuple[str, ...]
@@ -53,7 +55,10 @@ class Formatter:
         return any(fits(path, one) if "/" in one else fnmatchcase(name, one) for one in self.files)
 
     def words(self, path: str) -> list[str]:
-        """No shell reads them, so whatever a file is called is a name; and not an option, either."""
+        """Return the command line.
+
+        No shell reads it, so any file name is only a name, and never an option.
+        """
         shown = f"./{path}" if path.startswith("-") else path
         named = any(FILE in word for word in self.command)
         return [word.replace(FILE, shown) for word in self.command] + ([] if named else [shown])
@@ -62,8 +67,10 @@ class Formatter:
 def with_formatters(
     group: Group, formatters: Sequence[Formatter], check: Callable[[], None] = lambda: None
 ) -> Group:
-    """The same tools; those that write have what they wrote formatted. `check` raises where a program is not
-    the one that was trusted: then it does not run."""
+    """Return the same tools, with formatting added to those that write.
+
+    `check` raises if a program is not the trusted one; then that program does not run.
+    """
     if not formatters:
         return group
     tools = [_formatting(tool, formatters, check) if tool.name in _WRITERS else tool for tool in group.tools]
@@ -86,13 +93,13 @@ def _formatting(tool: Tool, formatters: Sequence[Formatter], check: Callable[[],
                 return replace(output, value=f"{output.value}\nThe formatters did not run: {error}.")
             return await _Formatting(formatters, context).finish(output)
 
-    # Who formats may write beside what was named: caches, other files. So everything is looked at.
+    # A formatter can write other files than the named ones, such as caches, so declare all files writable.
     timeout = tool.timeout + _TOGETHER + 10
     return replace(tool, run=run, threaded=False, cancellable=True, writes="anything", timeout=timeout)
 
 
 async def _to_its_end(work: Coroutine[Any, Any, T]) -> T:
-    """A write is not left half-way: who cancels it waits for it."""
+    """Finish the work even if the caller is cancelled, so that no write stops half-way."""
     task = asyncio.create_task(work)
     try:
         return await asyncio.shield(task)
@@ -103,11 +110,14 @@ async def _to_its_end(work: Coroutine[Any, Any, T]) -> T:
 
 @asynccontextmanager
 async def _alone(workspace: Path | None, paths: Sequence[str]) -> AsyncIterator[None]:
-    """Nobody else of this process writes these files with our tools while they are written and formatted: a
-    formatter would put what it read in place of what came meanwhile."""
+    """Lock these files against other writes by our tools in this process while they are written and
+    formatted.
+
+    A formatter would otherwise overwrite a newer version with the one it read.
+    """
     loop = id(asyncio.get_running_loop())
     async with AsyncExitStack() as stack:
-        for path in sorted(set(paths)):  # always in the same order, so that nobody waits for ever
+        for path in sorted(set(paths)):  # always in the same order, to prevent deadlocks
             lock = _writing.setdefault((loop, workspace, path), asyncio.Lock())
             await stack.enter_async_context(lock)
         yield
@@ -133,7 +143,7 @@ class _Formatting:
         return output_of_write("\n".join([text, *self.notes]), written)
 
     async def _format(self, formatter: Formatter, path: str, data: bytes, left: float) -> bytes:
-        """→ what the file is now"""
+        """Return what the file is now."""
         name, output = formatter.name, ShellOutput(_SHOWN)
         folder = inside(self.context.workspace, ".")
         if left <= 0:
@@ -152,12 +162,13 @@ class _Formatting:
         except BaseException:
             await _to_its_end(in_thread(partial(self._put_back, path, data)))
             raise
-        output.add(told([one for one in refused if one.kind != "lost"]))  # caches are not worth a note
+        # Refused cache writes are not worth a note.
+        output.add(told([one for one in refused if one.kind != "lost"]))
         if status is None:
             said = f": it had printed:\n{output.text()}" if output.length else ""
             self.notes.append(f"{name} took too long on {path} and was ended; the file is as written{said}")
             return await in_thread(partial(self._put_back, path, data))
-        if status < 0 or status in (126, 127):  # it was killed, or there is no such program
+        if status < 0 or status in (126, 127):  # killed, or not found
             why = f"ended by signal {-status}" if status < 0 else "it could not be started"
             self.notes.append(f"{name} failed on {path} ({why}); the file is as written\n{output.text()}")
             return await in_thread(partial(self._put_back, path, data))
@@ -185,7 +196,7 @@ class _Formatting:
         return now
 
     def _put_back(self, path: str, data: bytes) -> bytes:
-        """Whoever is ended while it writes may leave half a file."""
+        """Restore the file: a program that was ended while writing can leave half a file."""
         try:
             return replace_inside(self.context.workspace, path, MOST, lambda _: data, create=True)
         except ToolFailed as error:
@@ -194,7 +205,7 @@ class _Formatting:
 
 
 def _showing(cage: Cage | None, formatter: Formatter) -> Cage | None:
-    """The cage in which also lies what the settings name for the formatter, outside the workspace."""
+    """Return the cage extended by the paths outside the workspace that the formatter's settings name."""
     if cage is None:
         return None
     named = [path for word in formatter.command if (path := Path(word)).is_absolute() and path.exists()]

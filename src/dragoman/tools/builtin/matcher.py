@@ -1,7 +1,7 @@
-"""Matches lines against a regular expression for `grep`, in a process of its own. Run as a program.
+"""Match lines against a regular expression for `grep`, in a separate process. Run as a program.
 
-A regular expression can take for ever, and Python's holds up every thread of its process meanwhile. So
-`grep` has its matching done in a process that can be ended. It knows only the standard library, and no file.
+A regular expression can run forever, and Python's blocks every thread of its process meanwhile. So `grep`
+matches in a process that can be killed. That process uses only the standard library and opens no file.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ WIDTH = 300
 
 
 def serve(texts: BinaryIO, answers: BinaryIO) -> None:
-    """First line: the pattern. Then, for each text, its length and its bytes. Each gets one line."""
+    """Read the pattern from the first line, then the length and the bytes of each text. Write one line per
+    text.
+    """
     asked = json.loads(texts.readline())
     pattern = re.compile(asked["pattern"], re.IGNORECASE if asked["ignore_case"] else 0)
     while length := texts.readline():

@@ -1,4 +1,4 @@
-"""`make_image`, `edit_image`, `speak` and `transcribe`: a chat model has other models do what it cannot."""
+"""Let a chat model use media models: `make_image`, `edit_image`, `speak` and `transcribe`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dragoman.messages.message import File, Message, Part, Text
 from dragoman.tools.tool import Tool, ToolContext, ToolOutput, tool
 from dragoman.tools.toolbox import Group
 
-SECONDS = 600.0  # pictures take minutes
+SECONDS = 600.0  # Images take minutes.
 
 _RULES = """\
 What make_image, edit_image and speak make is shown to the person at once: do not describe where it is, and \
@@ -27,7 +27,7 @@ Name = Annotated[str, Field(description="the name of a file of this conversation
 
 
 def media_group(types: Collection[ModelType] = MODEL_TYPES) -> Group:
-    """The tools for which there is a model of the type they need."""
+    """Return the tools that have a model of the type they need."""
     tools = tuple(tool for type, tool in _TOOLS.items() if type in types)
     return Group("media", tools, rules=_RULES)
 
@@ -111,14 +111,14 @@ def _made(reply: Message, words: str, context: ToolContext) -> ToolOutput:
 
 
 def _metadata(reply: Message) -> dict[str, JsonValue]:
-    """Who did it, and what it cost, which is part of what the turn used."""
+    """Return the model that did it and its usage, which is part of the turn's usage."""
     usage = asdict(reply.usage) if reply.usage is not None else {}
     known: dict[str, JsonValue] = {"model": reply.model, "usage": usage}
     return {**known, **_given(transcript=reply.metadata.get("transcript"))}
 
 
 def _named(files: Sequence[File], words: str, taken: Collection[str | None]) -> Iterable[File]:
-    """Each under a name that a person, and a later call, can tell from the others."""
+    """Give each file a distinct name that users and later calls can refer to."""
     stem = "-".join(re.findall(r"[a-z0-9]+", words.lower())[:5])[:40] or "made"
     used = set(taken)
     for file in files:

@@ -1,4 +1,4 @@
-"""Reading, writing and listing files of the workspace."""
+"""Read, write and list files of the workspace."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from dragoman.workspace.diff import FileDiff, diff_texts, joined
 from dragoman.workspace.folder import Entry
 from dragoman.workspace.hunks import HunkChoices, keep_hunks
 
-# `list_directory`: what is in a folder of the workspace.
+# `list_directory`: what a folder of the workspace contains.
 
 
 _MOST = 1000
@@ -71,28 +71,31 @@ def _line(entry: Entry) -> str:
             return f"{name}  (no regular file)"
 
 
-# Text files as the file tools see them: text, line ends, and a short word for each version.
+# Text files as the file tools see them: text, line ends, and a short identifier for each version.
 
 
-_SHOWN = 20_000  # characters of a diff that goes with a result
+_SHOWN = 20_000  # characters of a diff in a result
 MOST = 5_000_000  # bytes of a file that is read or written as text
 
 
 @dataclass(slots=True, frozen=True)
 class TextFile:
-    """`crlf` where every line ends as on Windows; the text has plain line ends in any case where it is so."""
+    """A text file.
+
+    If `crlf`, every line of the file ends with CRLF and the text has plain line ends instead.
+    """
 
     text: str
     version: str
     crlf: bool
 
     def bytes(self, text: str) -> bytes:
-        """Another text with the line ends of this one."""
+        """Return another text as bytes with the line ends of this file."""
         return (text.replace("\r\n", "\n").replace("\n", "\r\n") if self.crlf else text).encode()
 
 
 def text_file(path: str, data: bytes) -> TextFile:
-    """ToolFailed where it is no text."""
+    """Return the file's text. Raises ToolFailed if the bytes are not text."""
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -106,7 +109,7 @@ def text_file(path: str, data: bytes) -> TextFile:
 
 
 def version_of(data: bytes) -> str:
-    """Short, because a model has to repeat it."""
+    """Return a short version, because a model has to repeat it."""
     return sha256(data).hexdigest()[:10]
 
 
@@ -116,20 +119,22 @@ def check_version(path: str, data: bytes, version: str) -> None:
 
 
 def seen_versions(versions: dict[str, str]) -> dict[str, JsonValue]:
-    """For a result: which versions of which files this conversation knows from now on. It is read again from
-    the stored messages, so it is still known after a restart (`ToolContext.seen_version`)."""
+    """Return result metadata with the file versions that this conversation has now seen.
+
+    The metadata is read again from the stored messages, so a restart keeps it (`ToolContext.seen_version`).
+    """
     return {"versions": {"/".join(steps_of(path)): version for path, version in versions.items()}}
 
 
 @dataclass(slots=True)
 class WriteOutput(ToolOutput):
-    """What a tool that wrote files says; and, of each file, its path, what it was and what it is."""
+    """The output of a tool that wrote files: for each file its path, its old bytes and its new bytes."""
 
     written: tuple[tuple[str, bytes | None, bytes | None], ...] = ()
 
 
 def output_of_write(text: str, written: Sequence[tuple[str, bytes | None, bytes | None]]) -> WriteOutput:
-    """The text for the model; for people, the diff of each file."""
+    """Return the text for the model, and the diff of each file for users."""
     diffs = [diff_texts(path, old, new) for path, old, new in written if old != new]
     known = {path: version_of(new) for path, _, new in written if new is not None}
     metadata: dict[str, JsonValue] = {"diff": joined(diffs, _SHOWN), **seen_versions(known)}
@@ -149,7 +154,7 @@ def encoded(path: str, text: str) -> bytes:
 # `read_file`: lines of a text file in the workspace, and the version that was read.
 
 
-_PAGE = 40_000  # bytes: less than what a model is shown of a result
+_PAGE = 40_000  # bytes: less than the part of a result that a model is shown
 
 
 @tool(
@@ -181,7 +186,7 @@ def read_file(
 
 
 def _page(wanted: list[str]) -> tuple[list[str], list[str]]:
-    """As many whole lines as fit; of a first line that does not, its beginning and a note."""
+    """Return as many whole lines as fit. If the first line is too long, return its start and a note."""
     sizes = accumulate(len(line.encode()) + 1 for line in wanted)
     page = [line for line, size in zip(wanted, sizes, strict=True) if size <= _PAGE]
     if page or not wanted:
@@ -190,11 +195,11 @@ def _page(wanted: list[str]) -> tuple[list[str], list[str]]:
     return [shown], [f"[this line continues: it has {len(wanted[0])} characters, {len(shown)} are shown]"]
 
 
-# `write_file`: a new text file in the workspace, or a new text for one that was read.
+# `write_file`: a new text file in the workspace, or new text for a file that was read.
 
 
 def preview(arguments: Arguments, workspace: Path | None) -> Sequence[FileDiff]:
-    """The file as it is now, and as it would be."""
+    """Return the diff between the current file and the file after the write."""
     path = path_patterns(arguments)[0]
     old, wanted = read_if_there(workspace, path, MOST), encoded(path, str(arguments["text"]))
     version = arguments.get("version")
@@ -203,14 +208,14 @@ def preview(arguments: Arguments, workspace: Path | None) -> Sequence[FileDiff]:
 
 
 def keep(arguments: Arguments, workspace: Path | None, chosen: HunkChoices) -> Arguments:
-    """The text with some of its changes alone."""
+    """Return the arguments with only some of the changes in the text."""
     path = path_patterns(arguments)[0]
     old = read_if_there(workspace, path, MOST)
     kept = keep_hunks(old, encoded(path, str(arguments["text"])), chosen)
     return {**arguments, "text": (kept or b"").decode()}
 
 
-# Run again after a crash, it finds its own text and is content, or the version it was given and goes on.
+# If the write runs again after a crash, the file has either its text (nothing to do) or the given version.
 @tool(
     permission="files.write",
     writes="named",
@@ -249,7 +254,7 @@ def write_file(
 
 
 def _check(path: str, old: bytes | None, wanted: bytes, version: str | None) -> None:
-    """ToolFailed where the file is not what the model has seen."""
+    """Check the file before the write. Raises ToolFailed if it is not the version the model has seen."""
     if old is None and version:
         raise ToolFailed(f"{path} no longer exists. Leave out `version` to write it again.")
     if old is not None and old != wanted:

@@ -1,4 +1,4 @@
-"""`shell`: a line for the shell, run in the workspace, and everything it started ended with it."""
+"""Run a shell command in the workspace with `shell`, and end everything it started when it ends."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from dragoman.tools.permissions import literal
 from dragoman.tools.tool import ToolContext, ToolOutput, tool
 from dragoman.tools.workspace import inside
 
-# Splits a shell line into the simple commands it is made of, where that is certain.
+# Split a shell line into its simple commands, if that is unambiguous.
 #
-# Permission rules look at each command by itself. So only what every shell reads in the same way is taken
-# apart: plain words, quoted texts in which nothing is replaced, and `&&`, `||`, `|`, `;` and line ends
-# between commands. Everything else (`$`, backticks, `\`, redirects to files, `( )`, `{ }`, `&`, `#`, `!`, and
-# `*`, `?`, `[`, which could become any word) is left alone.
+# Permission rules check each command separately. So only syntax that every shell reads in the same way is
+# split: plain words, quoted strings without expansion, and `&&`, `||`, `|`, `;` and line ends between
+# commands. Everything else (`$`, backticks, `\`, redirects to files, `( )`, `{ }`, `&`, `#`, `!`, and `*`,
+# `?`, `[`, which could expand to any word) is not split.
 
 
 _PLAIN = r"[\w@%+=:,./~-]"
@@ -49,14 +49,16 @@ _KEYWORDS = frozenset(
 
 
 def line_patterns(arguments: Arguments) -> list[str]:
-    """What rules see of a shell call: each command; or the whole line in `< >`, which only a pattern that
-    is made for it, or for everything, matches."""
+    """Return the patterns that rules match: each command, or the whole line in `< >`.
+
+    Only a pattern written for such a line, or for everything, matches the latter.
+    """
     line = str(arguments.get("command", ""))
     return simple_commands(line) or [f"<{line}>"]
 
 
 def wider_lines(arguments: Arguments) -> list[str]:
-    """`git status *` and `git *` for `git status --short`. Nothing where several commands are called."""
+    """Return `git status *` and `git *` for `git status --short`. Empty for more than one command."""
     commands = simple_commands(str(arguments.get("command", ""))) or []
     if len(commands) != 1:
         return []
@@ -65,14 +67,14 @@ def wider_lines(arguments: Arguments) -> list[str]:
 
 
 def simple_commands(line: str) -> list[str] | None:
-    """Each command in its one spelling: `"rm"  'x y'` is `rm 'x y'`."""
+    """Return each command in normalized spelling: `"rm"  'x y'` becomes `rm 'x y'`."""
     line = line.strip(" \t\n")
     commands: list[str] = []
     at = 0
     while at < len(line):
         words, at = _words(line, at)
         if not words or words[0] in _KEYWORDS or words[0].startswith("~") or _ASSIGNMENT.match(words[0]):
-            return None  # a name that becomes another one, or none at all, is no name for a rule
+            return None  # Rules cannot match a name that the shell expands or that is empty.
         commands.append(" ".join(map(_quoted, words)))
         between = _BETWEEN.match(line, at)
         if between is None:
@@ -84,7 +86,7 @@ def simple_commands(line: str) -> list[str] | None:
 
 
 def _words(line: str, at: int) -> tuple[list[str], int]:
-    """The words from here on, and where the first thing stands that is none."""
+    """Return the words from here on, and the position of the first character that is not part of one."""
     words: list[str] = []
     while True:
         at = _BLANK.match(line, at).end()  # type: ignore[union-attr]  # it matches the empty text, too
@@ -105,19 +107,20 @@ def _quoted(word: str) -> str:
     return word if re.fullmatch(rf"{_PLAIN}+", word) else shlex.quote(word)
 
 
-# Runs a program in the workspace: bounded, without our secrets, and with all it started gone when we are.
+# Run a program in the workspace: bounded, without our secrets, and with all its processes ended with ours.
 
 
-_GRACE = 0.5  # seconds between being asked to end and being ended
-_HALF = 500_000  # characters of output from its beginning, and as many from its end
+_GRACE = 0.5  # seconds between SIGTERM and SIGKILL
+_HALF = 500_000  # characters of output from its start, and as many from its end
 _REPORTED = 200_000  # characters of output reported as progress
-_PIECE = 1_000_000  # bytes read at once, with a pause after each, so that many small ones become one
+_PIECE = 1_000_000  # bytes read together, with a pause after each read, so that many small reads become one
 _PAUSE = 0.02
-# The command's group dies with us, also after `kill -9`: else it would run on while a person is asked whether
-# to run it again. One of the group reads a pipe whose other end only we hold, and never write to: when we are
-# gone it reads the end, and kills the group. PR_SET_PDEATHSIG would reach the shell alone and not what it
-# started, and only Linux has it. The watcher is nobody's child (two subshells), so that a command which waits
-# for all its children does not wait for it; and it is there before the command is.
+# End the command's process group with our process, even after `kill -9`. Otherwise the command would continue
+# while the user is asked whether to run it again. A watcher in the group reads a pipe whose write end only we
+# hold and never use. When our process ends, the watcher reads end-of-file and kills the group.
+# PR_SET_PDEATHSIG would reach only the shell, not its children, and exists only on Linux. The watcher has no
+# living parent (two subshells), so a command that waits for all its children does not wait for it. It starts
+# before the command does.
 _WATCHED = """\
 exec 3<&0 </dev/null
 ( (trap '' HUP INT TERM; read -r _ <&3; kill -KILL 0) >/dev/null 2>&1 & )
@@ -127,7 +130,7 @@ _START = 'exec "$@"'
 
 
 class ShellOutput:
-    """What a command prints: its beginning and its end, in bounded memory."""
+    """A command's output: its start and its end, in bounded memory."""
 
     def __init__(self, half: int = _HALF) -> None:
         self._half = half
@@ -164,9 +167,11 @@ async def run_program(
     env: Sequence[str] = (),
     timeout: float | None = None,
 ) -> tuple[int | None, list[Refusal]]:
-    """Words of a command, of which no shell reads anything, run in a folder, in its cage. What it starts
-    ends with it, with whoever waits for it, and when its time is up. → its exit status, less than 0 for the
-    signal that ended it, None for the time; and what the cage refused"""
+    """Run a command, whose words no shell reads, in a folder and in its cage.
+
+    Everything it starts ends with it, when the caller stops waiting, or when its time is up. Return its exit
+    status (negative for a signal, None for a timeout) and what the cage refused.
+    """
     names = (*env, *(cage.settings.env if cage is not None else ()))
     known = environment(os.environ, names)
     limit = asyncio.timeout(timeout)
@@ -178,12 +183,12 @@ async def run_program(
 
 
 def _paused(limit: asyncio.Timeout, gate: Gate) -> Gate:
-    """The time that a person takes to answer is not the command's."""
+    """Stop the clock while a user answers: that time does not count for the command."""
 
     async def ask(pattern: str, question: str, permission: str) -> None:
         loop, when = asyncio.get_running_loop(), limit.when()
         left = when - loop.time() if when is not None else None
-        with suppress(RuntimeError):  # it is over, and what it left is asked about
+        with suppress(RuntimeError):  # The command has ended, and the request is about what it left behind.
             limit.reschedule(None)
         try:
             await gate(pattern, question, permission)
@@ -204,7 +209,8 @@ async def _run(
     *,
     caged: bool = False,
 ) -> int | None:
-    ours, its = os.pipe()  # our own: asyncio's would keep `wait` waiting for whoever else holds it
+    # Use our own pipe: with asyncio's, `wait` would wait for any other process that holds it.
+    ours, its = os.pipe()
     try:
         process = await asyncio.create_subprocess_exec(
             "/bin/sh",
@@ -218,7 +224,7 @@ async def _run(
             stdout=its,
             stderr=its,
             pass_fds=entered.files,
-            start_new_session=True,  # a group of its own, and no terminal
+            start_new_session=True,  # a separate process group, without a terminal
         )
     except BaseException:
         os.close(ours)
@@ -241,12 +247,12 @@ async def _run(
 
 @cache
 def _lifeline() -> int:
-    """The end to read of a pipe that ends when this process does."""
+    """Return the read end of a pipe that closes when this process ends."""
     held = list(os.pipe())
 
     def close() -> None:
-        """In a forked child, which may outlive us: it makes one of its own if it needs one."""
-        while held:  # once, and not again in children of the child
+        """Close both ends in a forked child, which may outlive us and creates a new pipe if it needs one."""
+        while held:  # only once, not again in children of the child
             os.close(held.pop())
         _lifeline.cache_clear()
 
@@ -255,8 +261,11 @@ def _lifeline() -> int:
 
 
 async def _end(process: Process, *, caged: bool) -> None:
-    """The whole group: asked first where it still works, so that it can tidy up, then made to. In a cage it
-    has another group; and when who holds the cage ends, everything in it does."""
+    """End the whole group: SIGTERM first, so that it can clean up, then SIGKILL.
+
+    In a cage, the command has another group. When the process that holds the cage ends, so does everything
+    inside.
+    """
     try:
         if process.returncode is None:
             _signal(process.pid if not caged else _group_inside(process.pid), signal.SIGTERM)
@@ -269,7 +278,7 @@ async def _end(process: Process, *, caged: bool) -> None:
 
 
 async def _finish(reading: asyncio.Task[None]) -> None:
-    """Read what is still in the pipe, and wait no longer for one who left the group with it."""
+    """Read the rest of the pipe. Do not wait long for a process that left the group and still holds it."""
     try:
         await asyncio.wait({reading}, timeout=_GRACE)
     finally:
@@ -278,7 +287,7 @@ async def _finish(reading: asyncio.Task[None]) -> None:
 
 
 def _group_inside(holder: int) -> int:
-    """The process group of a caged command. That of its holder, where it is not there yet."""
+    """Return the process group of a caged command, or that of its holder if the command has not started."""
     try:
         first = Path(f"/proc/{holder}/task/{holder}/children").read_text().split()
         return os.getpgid(int(first[0]))
@@ -287,7 +296,8 @@ def _group_inside(holder: int) -> int:
 
 
 def _signal(group: int, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError, PermissionError):  # macOS says the latter of a group of dead processes
+    # macOS reports the latter for a group of dead processes.
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
 
 
@@ -311,7 +321,7 @@ async def _read(pipe: int, output: ShellOutput, report: Callable[[str], None]) -
 
 
 def told(refused: Sequence[Refusal]) -> str:
-    """For the model: what the cage did not let through, and how to ask for it."""
+    """Return the note for the model: what the cage refused, and how to request it."""
     return "".join(f"\n[cage] {one}" for one in refused)
 
 

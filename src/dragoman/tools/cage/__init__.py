@@ -1,1 +1,1 @@
-"""The operating-system sandbox that programs of tools run in: docs/concepts/cage.md says what it holds."""
+"""Run the programs of tools in an operating-system sandbox (docs/concepts/cage.md describes its limits)."""

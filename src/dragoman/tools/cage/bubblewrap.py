@@ -1,4 +1,4 @@
-"""Programs in bubblewrap's namespaces: what is shown, what can be written, and whether that works here."""
+"""Run programs in bubblewrap's namespaces: choose what they see and write, and check that it works here."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from dragoman.sentences import sentence
 from dragoman.tools.cage.policy import READ, WRITE, Cage, Protected, find_hidden
 from dragoman.tools.cage.seccomp import is_known, refusing
 
-# Folders that are shown, all read-only. A list of what is secret would miss the next program's secrets.
+# Folders visible inside, all read-only. A list of secret paths instead would miss the next program's secrets.
 _SYSTEM = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/snap"),
     *("/run/current-system", "/sys/devices/system/cpu"),
 )
-_TOOLS = (  # below HOME: compilers and interpreters, without what signs in
+_TOOLS = (  # below HOME: compilers and interpreters, without credentials
     *(".pyenv", ".rbenv", ".nvm", ".volta", ".bun/bin", ".deno/bin", ".sdkman", ".asdf", ".rustup"),
     *(".cargo/bin", "go/bin", ".ghcup", ".juliaup", ".local/bin", ".local/lib", ".local/share/uv"),
     *(".local/share/mise", ".local/share/fnm", ".local/share/pnpm", ".local/pipx", ".local/share/pipx"),
@@ -32,8 +32,8 @@ _PRIVATE = ("/tmp", "/var/tmp")
 _SIZE = 1 << 30  # bytes of each private folder
 _FILE_BLOCKS = 16 << 20  # 8 GiB in one file
 _PROCESSES = 512
-# Processes are counted anew inside, so there they are limited, unless a group does that for root, too. dash
-# has another letter for them than bash.
+# A cage has its own process count, so the limit is set inside, unless a control group does it (which also
+# binds root). dash uses another letter for this limit than bash.
 _LIMIT_PROCESSES = f"""\
 if (ulimit -u) >/dev/null 2>&1; then ulimit -u {_PROCESSES}; else ulimit -p {_PROCESSES}; fi
 exec "$@"
@@ -42,12 +42,14 @@ _NAMESPACES = (
     *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-net"),
     *("--unshare-cgroup-try", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
 )
-_PATIENCE = 10.0  # seconds for a try
+_PATIENCE = 10.0  # seconds for one try
 
 
 def holder(cage: Cage, protected: Protected) -> tuple[list[str], list[int]]:
-    """bwrap, before the words of the command, and the files that it is given: its options, and the filter. In
-    its words, which are shown inside, the options would tell what lies outside."""
+    """Return the bwrap words that go before the command, and the files for bwrap: its options and the filter.
+
+    The options are not passed as words: words are visible inside and would reveal paths outside.
+    """
     filter = _file(refusing())
     options = _file("\0".join(_options(cage, protected, filter)).encode(errors="surrogateescape"))
     return [_program() or "bwrap", "--args", str(options), "--"], [filter, options]
@@ -71,7 +73,8 @@ def _options(cage: Cage, protected: Protected, filter: int) -> list[str]:
     closed = sorted(
         path for path, (kind, _) in protected.entries.items() if kind != "link" and not cage.may_write(path)
     )
-    # Each folder on the way is mounted on itself, else it could be moved with what is protected in it.
+    # Mount each folder on the way on itself. Otherwise it could be moved together with the protected entry in
+    # it.
     above = {"/".join(path.split("/")[:end]) for path in closed for end in range(1, path.count("/") + 1)}
     for path in sorted(above.difference(closed)):
         words += ["--bind", f"{work}/{path}", f"{work}/{path}"]
@@ -83,22 +86,26 @@ def _options(cage: Cage, protected: Protected, filter: int) -> list[str]:
 
 
 def limits(groups: Sequence[Path]) -> str:
-    """For the shell that starts a command: it joins these groups, and limits memory and files. Each program
-    more on the way would cost every command a millisecond."""
+    """Return shell code that joins these groups and limits memory and files before a command starts.
+
+    A separate program for this would cost every command a millisecond.
+    """
     joins = "".join(f"echo $$ > {shlex.quote(str(one / 'cgroup.procs'))} || exit 125\n" for one in groups)
     return f"{joins}ulimit -c 0; ulimit -f {_FILE_BLOCKS}; ulimit -d {_memory() >> 10}\n"
 
 
 def limited(words: Sequence[str], groups: Sequence[Path]) -> list[str]:
-    """The command, which can start so many processes and no more."""
+    """Return the command with a limit on its number of processes."""
     if any((group / "pids.max").exists() for group in groups):
         return [*words]
     return ["/bin/sh", "-c", _LIMIT_PROCESSES, "/bin/sh", *words]
 
 
 def make_groups() -> list[Path]:
-    """Control groups for one command, which bind all its processes together, and root. None where none are to
-    be had."""
+    """Make control groups for one command. They limit all its processes together, including those of root.
+
+    Empty if no group can be made.
+    """
     for old in [*_left]:
         remove_group(old)
     made = []
@@ -117,8 +124,10 @@ def make_groups() -> list[Path]:
 
 @cache
 def _group_places() -> tuple[tuple[Path, list[tuple[str, str]]], ...]:
-    """Where groups can be made, by trying, and what limits they have there. In version 2 a group with
-    processes in it gives no limits to those in it, so ours is beside it."""
+    """Return, by trying, the parents where groups can be made, and the limits available there.
+
+    In version 2, a group that contains processes cannot limit its child groups, so ours is made next to it.
+    """
     wanted = {"pids.max": str(_PROCESSES)}
     wanted |= dict.fromkeys(("memory.max", "memory.limit_in_bytes"), str(_memory())) | {
         "memory.oom.group": "1"
@@ -145,13 +154,14 @@ def _group_places() -> tuple[tuple[Path, list[tuple[str, str]]], ...]:
 
 
 def _sweep(above: Path) -> None:
-    """Remove groups of programs that were killed."""
+    """Remove groups of processes that were killed."""
     for group in above.glob("dragoman-*-*"):
         if not Path("/proc", group.name.split("-")[1]).exists():
             remove_group(group)
 
 
-_left: set[Path] = set()  # groups that could not be removed yet: one who dies holds its own a moment longer
+# groups that could not be removed yet: a dying process stays in its group for a moment
+_left: set[Path] = set()
 
 
 def remove_group(group: Path) -> None:
@@ -167,17 +177,17 @@ def remove_group(group: Path) -> None:
 
 @cache
 def _memory() -> int:
-    """Bytes that a command can have: half of the machine's."""
+    """The bytes of memory that a command can use: half of the machine's."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
 
 def interpreter() -> str:
-    """The Python that the first program inside runs on: ours, without its environment."""
+    """Return the Python interpreter for the first program inside: ours, without its environment."""
     return os.path.realpath(getattr(sys, "_base_executable", "") or sys.executable)
 
 
 def _file(data: bytes) -> int:
-    """A descriptor that bwrap reads this from."""
+    """Return a descriptor from which bwrap reads this."""
     file = os.memfd_create("cage")
     os.write(file, data)
     os.lseek(file, 0, os.SEEK_SET)
@@ -186,7 +196,7 @@ def _file(data: bytes) -> int:
 
 @cache
 def why_none() -> str:
-    """Why nothing can be caged here; empty where a program was, a moment ago."""
+    """Return why nothing can be caged here; empty if a test program has just run in a cage."""
     if sys.platform != "linux" or not is_known():
         return sentence("cage.other_system")
     if _program() is None:
@@ -215,7 +225,7 @@ def why_none() -> str:
 
 
 def why_not_in(workspace: Path) -> str:
-    """Why a folder cannot be a workspace in a cage: everything in it is shown, and can be written."""
+    """Return why a folder cannot be a caged workspace: everything in it would be visible and writable."""
     home = Path(os.path.realpath(Path.home()))
     if home.is_relative_to(workspace) or any(
         Path(one).is_relative_to(workspace) for one in ("/usr", "/etc", "/tmp")
@@ -231,7 +241,7 @@ def _program() -> str | None:
 
 @cache
 def _system() -> tuple[str, ...]:
-    """Where /bin is a link into /usr, it is one inside: each mount costs every command its time."""
+    """If /bin is a link into /usr, make it a link inside too: each mount makes every command slower."""
     words: list[str] = []
     for path in map(Path, _SYSTEM):
         if path.is_symlink():
@@ -245,8 +255,10 @@ def _system() -> tuple[str, ...]:
 
 @cache
 def _shown(home: Path, search: str, brew: str) -> tuple[str, ...]:
-    """Where programs are that PATH leads to, and what they need: also environments of Python, and Homebrew's
-    folder, in which they are links."""
+    """Return the folders of programs that PATH leads to, and what these programs need.
+
+    This includes Python environments, and Homebrew's folder, to which its programs are links.
+    """
     found = [home / one for one in _TOOLS]
     for folder in map(Path, search.split(os.pathsep)):
         if folder.is_absolute() and folder.name in ("bin", "sbin", "shims") and os.access(folder, os.R_OK):
@@ -268,7 +280,7 @@ def _shown(home: Path, search: str, brew: str) -> tuple[str, ...]:
 
 @cache
 def _closed_in_etc() -> tuple[Path, ...]:
-    """What we may read there and not everybody may: as root, the passwords and keys of the machine."""
+    """Return what we can read in /etc and not everybody can: for root, the machine's passwords and keys."""
     closed = []
     for above, folders, files in os.walk("/etc"):
         for name in (*folders, *files):
@@ -290,8 +302,9 @@ def _mask(path: Path) -> list[str]:
 
 
 def _git_folders(workspace: Path) -> Iterator[Path]:
-    """Of a worktree, the repository that it belongs to, if that says so, too: anybody can write a file that
-    points somewhere."""
+    """Yield the repository of a worktree, if the repository confirms it: anybody can write a file that points
+    anywhere.
+    """
     file = workspace / ".git"
     try:
         if file.is_symlink() or not file.is_file():

@@ -1,4 +1,4 @@
-"""Tries each boundary of the cage for real, on things that it makes for that: what holds here, what not."""
+"""Test each boundary of the cage with real attempts, on objects made for the test, and report failures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dragoman.tools.cage.enter import cage_in
 from dragoman.tools.cage.policy import CageSettings
 
 _PATIENCE = 20.0  # seconds
-# Run inside. Each line that it prints is something that it could do, and should not be able to.
+# Run inside. Each line that the probe prints is something that it could do and should not be able to.
 _PROBE = """
 import ctypes, os, socket, sys
 home, port, victim = sys.argv[1:4]
@@ -54,7 +54,7 @@ BOUNDARIES = (
 
 
 async def try_cage(settings: CageSettings) -> tuple[str, list[str]]:
-    """Why there is no cage here, if there is none; else the boundaries that do not hold."""
+    """Return why no cage works here, if so, and otherwise the boundaries that fail."""
     with (
         tempfile.TemporaryDirectory(prefix=".dragoman-probe-", dir=Path.home()) as folder,
         socket.create_server(("127.0.0.1", 0)) as listener,
@@ -77,5 +77,5 @@ async def try_cage(settings: CageSettings) -> tuple[str, list[str]]:
 
 
 def _other_process() -> int:
-    """One that is not inside: numbers of processes there begin at 1."""
+    """Return a process that is outside: process numbers inside begin at 1."""
     return max(int(one.name) for one in Path("/proc").iterdir() if one.name.isdecimal())

@@ -1,4 +1,4 @@
-"""The one way into the cage: words of a command in, those of a caged one out; then a look at what it left."""
+"""Prepare a command to run in the cage, and check what it left behind. This is the only way in."""
 
 from __future__ import annotations
 
@@ -50,18 +50,22 @@ _PROJECTS = frozenset(
         *("COLUMNS", "NO_COLOR", "SOURCE_DATE_EPOCH"),
     }
 )
-_QUIET = {"npm_config_update_notifier": "false", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}  # no need of a network
+# They need no network.
+_QUIET = {"npm_config_update_notifier": "false", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 _PRIVATE = "/tmp"
 
 
 def environment(ours: Mapping[str, str], also: Sequence[str] = ()) -> dict[str, str]:
-    """What a command may know of ours: only what is named, so no keys and no tokens."""
+    """Return the variables that a command receives: only named ones, so no keys and no tokens."""
     known = _USUAL | _PROJECTS | {*also}
     return {name: ours[name] for name in ours if name in known or name.startswith("LC_")}
 
 
 def cage_in(workspace: Path, settings: CageSettings, bounds: Sequence[Rule], *, look: bool) -> Cage:
-    """How programs are held in a workspace, as things stand. `look`: also whether a person is asked first."""
+    """Return the cage for programs in a workspace, as things are now.
+
+    `look`: also find out whether the user must be asked first.
+    """
     folder = Path(os.path.realpath(workspace))
     on_mac = sys.platform == "darwin"
     missing = (seatbelt.why_none() if on_mac else bubblewrap.why_none()) or bubblewrap.why_not_in(folder)
@@ -82,18 +86,18 @@ def cage_in(workspace: Path, settings: CageSettings, bounds: Sequence[Rule], *, 
 
 
 async def refuse_all(pattern: str, question: str, permission: str) -> None:
-    """The gate of a cage that nobody watches over."""
+    """The gate of a cage that has no one to ask: refuses everything."""
     raise ToolFailed(question)
 
 
 @dataclass(slots=True)
 class Entered:
-    """A command that is about to run in its cage. Call `started` when it does."""
+    """A command that is about to run in its cage. Call `started` when it runs."""
 
     words: list[str]
     env: dict[str, str]
-    first: str = ""  # what the shell that starts it does before
-    files: list[int] = field(default_factory=list)  # that the program is given, and we close when it runs
+    first: str = ""  # shell code that runs before the command
+    files: list[int] = field(default_factory=list)  # descriptors for the program, which we close when it runs
     refused: list[Refusal] = field(default_factory=list)
     supervisor: Supervisor | None = None
     control: socket.socket | None = None
@@ -124,8 +128,10 @@ class Entered:
 async def enter(
     words: Sequence[str], env: Mapping[str, str], cage: Cage, gate: Gate = refuse_all
 ) -> AsyncIterator[Entered]:
-    """While a command runs in its cage. Afterwards what it made in protected places is held back, unless the
-    gate lets it stay. ToolFailed where there is no cage."""
+    """Yield the command while it runs in its cage. Raises ToolFailed if no cage works here.
+
+    Afterwards, new entries in protected places are held back, unless the gate allows them.
+    """
     if cage.missing:
         raise ToolFailed(sentence("cage.missing", why=cage.missing))
     entered, before = await in_thread(partial(_prepared, words, env, cage, gate))
@@ -138,7 +144,8 @@ async def enter(
         await to_its_end(_hold_and_log(cage, before))
         raise
     for path, held in await in_thread(partial(_hold_new, cage, before)):
-        shown = os.fsencode(path).decode(errors="backslashreplace")  # a name may be no text, which is stored
+        # A name may not be valid text, but it must be storable.
+        shown = os.fsencode(path).decode(errors="backslashreplace")
         what, allowing = sentence("cage.held_as", path=shown, held=held), Rule(WRITE, literal(shown), "allow")
         if isinstance(held, OSError):
             entered.refused.append(Refusal("stays", f"{shown} ({held.strerror})", None))
@@ -195,17 +202,20 @@ def _prepared(
 
 
 async def _hold_and_log(cage: Cage, before: Protected) -> None:
-    """There is no result that could tell of it."""
+    """Hold back new entries and log them: a failed command has no result that could report them."""
     for path, held in await in_thread(partial(_hold_new, cage, before)):
         _log.warning("%r, which programs execute later, was made by a command that ended: %s", path, held)
 
 
 def _hold_new(cage: Cage, before: Protected) -> list[tuple[str, str | OSError]]:
-    """First out of its place, then asked about: a person may take days to answer. → what it was called, and
-    where it is now, or why it could not be moved"""
+    """Move new protected entries out of their places before asking, because a user may take days to answer.
+
+    Return the former name of each, and its new path or why it could not be moved.
+    """
     held: list[tuple[str, str | OSError]] = []
     new = find_protected(cage.workspace, cage.bounds, after=True).new_since(before)
-    for path in sorted(new, key=lambda one: one != HELD):  # what the command made in its place comes first
+    # An entry that the command made in the holding folder's place comes first.
+    for path in sorted(new, key=lambda one: one != HELD):
         if not cage.may_write(path):
             try:
                 held.append((path, hold_back(cage.workspace, path, before)))
@@ -216,7 +226,9 @@ def _hold_new(cage: Cage, before: Protected) -> list[tuple[str, str | OSError]]:
 
 @cache
 def _git_variables() -> dict[str, str]:
-    """Who commits: the file that says so is not shown. And no lock is tried where none can be made."""
+    """Return variables with the committer's name: the file that has it is not visible. Also turn off git's
+    optional locks, which cannot be made inside.
+    """
     variables = {"GIT_OPTIONAL_LOCKS": "0"}
     git = shutil.which("git")
     names = ("user.name", "user.email") if git else ()

@@ -1,4 +1,4 @@
-"""What a cage holds: its settings, the rules that open it, and what nothing inside may write."""
+"""Define what a cage allows: its settings, the rules that open it, and the paths that it protects."""
 
 from __future__ import annotations
 
@@ -22,14 +22,17 @@ from dragoman.workspace.ignore import MADE
 Use: TypeAlias = Literal["auto", "always", "off"]
 WRITE, READ, NET, OUTSIDE = "cage.write", "cage.read", "cage.net", "cage.outside"
 PERMISSIONS = frozenset((WRITE, READ, NET, OUTSIDE))
-"""Permissions of rules that open the cage. A rule on everything does not mean these."""
+"""Permissions of rules that open the cage. A rule on everything does not include these."""
 
 
 @dataclass(slots=True, frozen=True)
 class CageSettings:
-    """`auto`: a cage where there is one. `always`: nothing runs without. `unasked`: whether calls that it
-    holds run without a question. `env`: variables that are passed on, beside the usual ones. `watch`: whether
-    what the cage refuses is told exactly, which costs each command some milliseconds."""
+    """Settings of the cage.
+
+    `auto`: use a cage if one works. `always`: run nothing without one. `unasked`: whether caged calls run
+    without an approval request. `env`: variables passed on in addition to the usual ones. `watch`: whether to
+    report exactly what the cage refuses, which costs each command some milliseconds.
+    """
 
     use: Use = "auto"
     unasked: bool = False
@@ -44,22 +47,25 @@ CAGE_OFF = CageSettings("off")
 
 @dataclass(slots=True, frozen=True)
 class Cage:
-    """A part of the permit: how the programs of one call are held."""
+    """The part of the permit that says how the programs of one call are confined."""
 
     workspace: Path
     settings: CageSettings = _BY_DEFAULT
-    bounds: tuple[Rule, ...] = ()  # of the workspace: what no tool writes, or reads, without a question
-    missing: str = ""  # why there is no cage here
-    doubt: str = ""  # why a person is asked first, although there is one
-    rules: tuple[Rule, ...] = ()  # that open it, and close it again: the last match wins
+    # of the workspace: what no tool writes, or reads, without an approval request
+    bounds: tuple[Rule, ...] = ()
+    missing: str = ""  # why no cage works here
+    doubt: str = ""  # why the user is asked first although a cage works
+    rules: tuple[Rule, ...] = ()  # rules that open it, and close it again: the last match wins
 
     @property
     def runs_unasked(self) -> bool:
         return self.settings.unasked and not self.missing and not self.doubt
 
     def opened(self, permission: str) -> list[Path]:
-        """Existing folders and files outside the workspace that rules show, or let be written. A link on the
-        way is not followed: whoever may write there could make one."""
+        """Return existing paths outside the workspace that rules make visible or writable.
+
+        A link on the way is not followed: anyone who can write there could make one.
+        """
         found = []
         for place, rule in enumerate(self.rules):
             base = _base(rule.pattern) if rule.permission == permission and rule.action == "allow" else None
@@ -76,7 +82,7 @@ class Cage:
         return found
 
     def opens(self, rule: Rule) -> bool:
-        """Whether nothing that is denied keeps a rule of this cage from opening what it names."""
+        """Return whether no denial keeps a rule of this cage from opening what it names."""
         base = _base(rule.pattern) if rule.permission in (READ, WRITE) else None
         if base is None:
             return True
@@ -84,7 +90,7 @@ class Cage:
         return not self._is_closed(rule.permission, path, self.rules.index(rule))
 
     def may_write(self, within: str) -> bool:
-        """Whether rules open a protected path of the workspace."""
+        """Return whether rules open a protected path of the workspace."""
         for place, rule in enumerate(self.rules):
             base = _base(rule.pattern) if rule.permission == WRITE and rule.action == "allow" else None
             covers = base is not None and (base == within or within.startswith(f"{base}/"))
@@ -93,8 +99,10 @@ class Cage:
         return False
 
     def _is_closed(self, permission: str, path: Path, since: int) -> bool:
-        """Whether a later rule denies a path, or wants it asked about, or something that is or may come to be
-        below it: what does not exist cannot be mounted, nor can a pattern."""
+        """Return whether a later rule denies a path or asks about it, or about anything that may be below it.
+
+        A missing path or a pattern below it cannot be mounted separately, so it closes the whole path.
+        """
         for rule in self.rules[since:]:
             if rule.action != "allow" and matches(rule.permission, permission):
                 start, *rest = re.split(r"[*?\[]", rule.pattern, maxsplit=1)
@@ -108,15 +116,15 @@ class Cage:
 
 @dataclass(slots=True, frozen=True)
 class Refusal:
-    """Something that the cage did not let through, and the rule that would."""
+    """Something that the cage refused, and the rule that would allow it."""
 
     kind: Literal["write", "lost", "net", "held", "stays"]
     what: str
-    rule: Rule | None  # None: no rule would, but outside the cage it is possible
+    rule: Rule | None  # None: no rule would allow it, but it is possible outside the cage
 
     @property
     def asks(self) -> str:
-        """As a call names it in `beyond`."""
+        """The refusal as a call names it in `beyond`."""
         return f"{self.rule.permission}:{self.rule.pattern}" if self.rule is not None else "cage.outside"
 
     def __str__(self) -> str:
@@ -135,7 +143,9 @@ class Refusal:
 
 
 def beyond_of(words: Iterable[str], line: Sequence[str]) -> list[Rule]:
-    """The rules that a call asks for: `write:~/.cargo/*`, `net:example.org`, or `outside` for its line."""
+    """Return the rules that a call requests: `write:~/.cargo/*`, `net:example.org`, or `outside` for its
+    line.
+    """
     rules = []
     for word in words:
         kind, _, pattern = word.removeprefix("cage.").partition(":")
@@ -147,7 +157,9 @@ def beyond_of(words: Iterable[str], line: Sequence[str]) -> list[Rule]:
 
 
 def settle_beyond(cage: Cage, rules: Iterable[Rule]) -> tuple[list[Rule], str]:
-    """What a call asks for, as what that really opens; and why something cannot be opened at all."""
+    """Return the rules that a call requests, as what they really open, and why one cannot be opened
+    at all.
+    """
     settled: list[Rule] = []
     for rule in rules:
         word = f"{rule.permission}:{rule.pattern}"
@@ -166,8 +178,10 @@ def settle_beyond(cage: Cage, rules: Iterable[Rule]) -> tuple[list[Rule], str]:
 
 
 def opening_of(cage: Cage, base: str, permission: str = WRITE) -> Rule | None:
-    """The rule that opens a path: where its links lead, and for what does not exist yet, the folder that it
-    would be made in. None where nothing closes it. ValueError where no rule can open it."""
+    """Return the rule that opens a path: the target of its links, or the folder in which it would be made.
+
+    None if nothing closes the path. Raises ValueError if no rule can open it.
+    """
     path = Path(os.path.realpath(cage.workspace / _expanded(base)))
     if path.is_relative_to(cage.workspace):
         closed = _protected_above(path.relative_to(cage.workspace).as_posix(), cage.bounds)
@@ -185,50 +199,52 @@ def opening_of(cage: Cage, base: str, permission: str = WRITE) -> Rule | None:
 
 
 def _is_too_wide(path: Path) -> bool:
-    """Whether it holds what nobody means who opens one folder: all of home, other processes, devices."""
+    """Return whether a path contains more than an opened folder should: all of home, processes, or
+    devices.
+    """
     kernels = any(path.is_relative_to(one) for one in ("/proc", "/sys", "/dev"))
     home = Path(os.path.realpath(Path.home()))
     return (kernels and not path.is_relative_to("/dev/shm")) or home.is_relative_to(path)
 
 
 def host_patterns(host: str, port: int) -> tuple[str, str]:
-    """As rules on `cage.net` name it: one port of a host, or all."""
+    """Return the patterns of rules on `cage.net`: one port of a host, or all."""
     return f"{host}:{port}", host
 
 
 def path_patterns(pattern: str) -> tuple[str, ...]:
-    """As rules on paths name it: with `~` or without, and a folder by its own name, too."""
+    """Return a path pattern with and without `~`, and a folder also by its name alone."""
     full = literal(str(Path.home())) + pattern[1:] if pattern.startswith("~/") else pattern
     return tuple(dict.fromkeys(name for one in (pattern, full) for name in (one, one.removesuffix("/*"))))
 
 
 def _base(pattern: str) -> str | None:
-    """`~/.cargo/*` → `~/.cargo`. None where other wildcards are left: nothing can be mounted by a pattern."""
+    """Return `~/.cargo` for `~/.cargo/*`. None if other wildcards remain: a pattern cannot be mounted."""
     base = pattern.removesuffix("/*").rstrip("/") or "/"
     return None if re.search(_WILD, base) else re.sub(r"\[([*?])\]", r"\1", base)
 
 
 def _expanded(text: str) -> Path:
-    """With `~` as home. Another user's home is none of ours."""
+    """Expand `~` to home. Another user's home is not ours."""
     return Path.home() / text[2:] if text == "~" or text.startswith("~/") else Path(text)
 
 
 def _below(path: Path, home: Path) -> Path:
-    """Home itself may be a link."""
+    """Resolve home, which may itself be a link."""
     return Path(os.path.realpath(home)) / path.relative_to(home) if path.is_relative_to(home) else path
 
 
 # ── what nothing inside may write ─────────────────────────────────────────────────────────────────
-# What exists is mounted read-only. What does not exist yet cannot be: an empty file would be left on the
-# host. So the names are looked for before and after a call, and what is new is held until a person allows it.
+# Existing entries are mounted read-only. A missing entry cannot be: an empty file would be left on the host.
+# So its name is searched for before and after a call, and a new entry is held back until the user allows it.
 
-Identity: TypeAlias = tuple[str, str]  # the kind of entry, and which one it is: of a link, where it leads
+Identity: TypeAlias = tuple[str, str]  # the kind of entry, and its identity (for a link, its target)
 
-HELD = ".dragoman-held"  # protected itself, so nothing that is in it is looked at again
-_NAME = 200  # bytes of a name that are kept of what is held
-_MOST = 100_000  # folders that are looked through
-_SETTLED = 0.1  # seconds after which a change of a folder shows in its time
-# Below the top these words are too common: what Dragoman loads from there has to be trusted first.
+HELD = ".dragoman-held"  # This folder is protected itself, so nothing in it is scanned again.
+_NAME = 200  # bytes of a name that are kept for a held entry
+_MOST = 100_000  # maximum number of folders scanned
+_SETTLED = 0.1  # seconds after which a change of a folder is visible in its ctime
+# Below the top level, these names are too common. Dragoman loads nothing from there without trust.
 _ONLY_AT_TOP = frozenset(("tools", "plugins", "skills"))
 
 
@@ -244,7 +260,7 @@ _listings: dict[str, _Listing] = {}
 
 @dataclass(slots=True)
 class Protected:
-    """Protected paths of a workspace that exist, by their paths in it; and those of them that are links."""
+    """Existing protected paths of a workspace, relative to it, and those of them that are links."""
 
     entries: dict[str, Identity] = field(default_factory=dict)
     whole: bool = False  # everything in it is protected
@@ -254,14 +270,17 @@ class Protected:
         return [path for path, (kind, _) in self.entries.items() if kind == "link"]
 
     def new_since(self, before: Protected) -> list[str]:
-        """What came, or is another one now. Of a folder that came, not what is in it."""
+        """Return entries that are new or replaced. For a new folder, return only the folder."""
         new = [path for path, identity in self.entries.items() if before.entries.get(path) != identity]
         return [path for path in new if not any(path.startswith(f"{other}/") for other in new)]
 
 
 def find_protected(workspace: Path, bounds: Sequence[Rule], *, after: bool = False) -> Protected:
-    """By name, anywhere in it, and by what the settings say that is started. OverflowError where it has too
-    many folders to tell. `after` a call nothing it made is too many, or closed to us."""
+    """Find protected paths by name, anywhere in the workspace, and by the settings that name programs.
+
+    Raises OverflowError if there are too many folders to scan. With `after` a call, its new entries are never
+    too many, and a closed folder is opened.
+    """
     found = Protected()
     for within in _named(workspace, after=after):
         found.entries[within] = _identity(workspace / within)
@@ -282,7 +301,7 @@ def find_protected(workspace: Path, bounds: Sequence[Rule], *, after: bool = Fal
 
 
 def find_hidden(workspace: Path, bounds: Sequence[Rule]) -> list[Path]:
-    """What lies in the workspace and no tool may read: the store, keys."""
+    """Return the paths in the workspace that no tool may read: the store, keys."""
     found: list[Path] = []
     for within, prefix in _paths(bounds, "files.read", ("deny",)):
         path = workspace / within
@@ -294,13 +313,15 @@ def find_hidden(workspace: Path, bounds: Sequence[Rule]) -> list[Path]:
 
 
 def hold_back(workspace: Path, within: str, before: Protected) -> str:
-    """Take a new entry out of its protected place, where it would run later. → its path from now on. A link
-    that was there is made again."""
+    """Move a new entry out of its protected place, where it would run later. Return its new path.
+
+    A link that was there before is restored.
+    """
     with ExitStack() as opened:
         top, folder, name = _open_above(opened, workspace, within)
-        # The end of a long name, so that the new one is not too long for a file system.
+        # Keep the end of a long name, so that the new name is not too long for the file system.
         aside = f"{token_hex(4)}-{os.fsencode(name)[-_NAME:].decode(errors='replace')}"
-        if within == HELD:  # the place itself is new: it was made by the command
+        if within == HELD:  # The command made an entry at the holding folder's path.
             os.rename(name, aside, src_dir_fd=top, dst_dir_fd=top)
             name = aside
         with suppress(FileExistsError):
@@ -315,7 +336,7 @@ def hold_back(workspace: Path, within: str, before: Protected) -> str:
 
 
 def put_back(workspace: Path, held: str, within: str) -> None:
-    """What a person allowed goes to its place, and nowhere else: meanwhile a command may have made a link."""
+    """Move an allowed entry to its place and nowhere else, even if a command has made a link meanwhile."""
     with ExitStack() as opened:
         _, source, aside = _open_above(opened, workspace, held)
         _, folder, name = _open_above(opened, workspace, within)
@@ -323,8 +344,11 @@ def put_back(workspace: Path, held: str, within: str) -> None:
 
 
 def _open_above(opened: ExitStack, workspace: Path, within: str) -> tuple[int, int, str]:
-    """The workspace, the folder of a path in it, and the name there. All steps are taken by descriptors, so
-    none goes through a link; two are open at a time, so none is too deep."""
+    """Return the workspace, the folder of a path in it, and the name there.
+
+    Each step goes through a descriptor, so no link is followed. Only two are open at a time, so no path is
+    too deep.
+    """
     *above, name = within.split("/")
     top = _open_folder(workspace)
     opened.callback(os.close, top)
@@ -343,12 +367,14 @@ def _open_folder(path: Path | str, above: int | None = None) -> int:
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
     mode = os.fstat(folder).st_mode
     if mode & 0o700 != 0o700:
-        os.fchmod(folder, mode | 0o700)  # a command may have closed it
+        os.fchmod(folder, mode | 0o700)  # A command may have closed it.
     return folder
 
 
 def _paths(bounds: Sequence[Rule], permission: str, actions: tuple[str, ...]) -> Iterator[tuple[str, bool]]:
-    """Of rules that name one path, or what is below one: the path, and whether it is the start of a name."""
+    """For each rule that names one path, or everything below one, yield the path and whether it is a name
+    prefix.
+    """
     for rule in bounds:
         if rule.permission == permission and rule.action in actions:
             base = rule.pattern.removesuffix("/*")
@@ -359,7 +385,7 @@ def _paths(bounds: Sequence[Rule], permission: str, actions: tuple[str, ...]) ->
 
 
 def _protected_above(within: str, bounds: Sequence[Rule]) -> str | None:
-    """What is protected, by its name or by the settings, and is or holds this path; also before it exists."""
+    """Return the protected path that is or contains this one, even if it does not exist yet."""
     started = {path for path, _ in _paths(bounds, "files.write", ("ask", "deny"))}
     steps = within.split("/")
     for place, name in enumerate(steps):
@@ -371,8 +397,10 @@ def _protected_above(within: str, bounds: Sequence[Rule]) -> str | None:
 
 
 def _named(workspace: Path, *, after: bool) -> Iterator[str]:
-    """Entries with a name that programs execute or obey. Folders of installed packages are left out: what the
-    person runs from there, no cage can hold."""
+    """Yield entries with a name that programs execute or obey.
+
+    Folders of installed packages are left out: no cage can contain what the user runs from there.
+    """
     waiting = [""]
     seen = 0
     while waiting:
@@ -383,17 +411,18 @@ def _named(workspace: Path, *, after: bool) -> Iterator[str]:
         folder = workspace / within if within else workspace
         try:
             if after and not os.access(folder, os.R_OK | os.X_OK):
-                folder.chmod(folder.lstat().st_mode | 0o500)  # ours, and closed so that we do not look
+                # the folder is ours, and was closed to hide its content
+                folder.chmod(folder.lstat().st_mode | 0o500)
             listing = _list(folder, top=not within)
         except OSError:
-            continue  # gone, or another user's
+            continue  # missing, or another user's
         below = f"{within}/" if within else ""
         yield from (below + name for name in listing.names)
         waiting += [below + name for name in listing.folders]
 
 
 def _list(folder: Path, *, top: bool) -> _Listing:
-    """Read again only where something was added, removed or renamed: its time cannot be forged."""
+    """List a folder again only if an entry was added, removed or renamed: its ctime cannot be forged."""
     status = folder.lstat()
     stamp = (status.st_ctime_ns, status.st_ino, status.st_dev)
     known = _listings.get(str(folder))

@@ -1,4 +1,4 @@
-"""Writes profiles for macOS's sandbox. They are tested as text: no test has run them on a Mac."""
+"""Write profiles for macOS's sandbox. They are tested as text: no test has run them on a Mac."""
 
 from __future__ import annotations
 
@@ -32,13 +32,15 @@ def why_none() -> str:
 
 
 def arguments(cage: Cage, protected: Protected) -> list[str]:
-    """What comes before the words of a command."""
+    """Return the words that go before the command."""
     return [_PROGRAM, "-p", profile(cage, protected), "--"]
 
 
 def profile(cage: Cage, protected: Protected) -> str:
-    """The last rule that matches decides, so what is protected comes after the workspace it lies in. There is
-    no network: nothing leads a proxy in."""
+    """Return the profile. The last matching rule decides, so protected paths come after their workspace.
+
+    The cage has no network, because nothing brings a proxy into it.
+    """
     work = os.fspath(cage.workspace)
     closed = [f"{work}/{path}" for path in sorted(protected.entries) if not cage.may_write(path)]
     above = {os.fspath(up) for path in closed for up in Path(path).parents if up.is_relative_to(work)}

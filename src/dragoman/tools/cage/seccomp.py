@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 # Number on x86-64, number on aarch64. None: the architecture has no such call.
 SYSCALLS: dict[str, tuple[int | None, int | None]] = {
-    # Other processes, and memory that two of them share.
+    # Other processes, and memory shared by two of them.
     "ptrace": (101, 117),
     "process_vm_readv": (310, 270),
     "process_vm_writev": (311, 271),
@@ -17,7 +17,7 @@ SYSCALLS: dict[str, tuple[int | None, int | None]] = {
     "pidfd_getfd": (438, 438),
     "kcmp": (312, 272),
     "userfaultfd": (323, 282),
-    # A ring does what no filter sees.
+    # No filter sees what an io_uring does.
     "io_uring_setup": (425, 425),
     "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427),
@@ -50,7 +50,7 @@ SYSCALLS: dict[str, tuple[int | None, int | None]] = {
     "mount_setattr": (442, 442),
     "setns": (308, 268),
     "unshare": (272, 97),
-    # Files by other ways than their paths, and everybody's files.
+    # Files by other ways than their paths, and files of all users.
     "open_by_handle_at": (304, 265),
     "name_to_handle_at": (303, 264),
     "fanotify_init": (300, 262),
@@ -65,7 +65,7 @@ SYSCALLS: dict[str, tuple[int | None, int | None]] = {
     "settimeofday": (164, 170),
     "clock_settime": (227, 112),
     "vhangup": (153, 58),
-    # Looked at more closely below.
+    # Checked more closely below.
     "clone": (56, 220),
     "clone3": (435, 435),
     "ioctl": (16, 29),
@@ -78,7 +78,7 @@ SYSCALLS: dict[str, tuple[int | None, int | None]] = {
     "mknod": (133, None),
     "mknodat": (259, 33),
     "openat2": (437, 437),
-    # What the watcher sees, and modes of new files.
+    # Calls that the watcher sees, and modes of new files.
     "openat": (257, 56),
     "mkdirat": (258, 34),
     "unlinkat": (263, 35),
@@ -113,18 +113,19 @@ SYSCALLS: dict[str, tuple[int | None, int | None]] = {
     "removexattrat": (466, 466),
     "seccomp": (317, 277),
 }
-_LATER = 467  # the first number that was given out after this table: such a call does not exist inside
+_LATER = 467  # the first number assigned after this table: such a call does not exist inside
 _CLOSELY = ("clone", "clone3", "ioctl", "socket", "openat2")
-# Which argument is the mode. A program that runs with its owner's rights would be a way out for later.
+# The argument that is the mode. A setuid program would be a way out of the cage later.
 _MODES = {
     **{"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "mkdir": 1, "mkdirat": 2, "mknod": 1},
     **{"mknodat": 2, "creat": 1, "open": 2, "openat": 3},
 }
 Place: TypeAlias = tuple[int | None, int | None, str, int | None]
-"""Of what a call changes: which arguments are the descriptor of a folder (None: the folder it runs in), the
-path (None: the descriptor itself is meant), and the flags; and in between what is done with it."""
-# `make`: a name that must be new. `name`: one that must be there. `change`: what a name leads to; `link`: the
-# name itself if it is a link. `into`: a name, new or not. `open`: to write, and made if its flags say so.
+"""For a path that a call changes: the arguments that are the folder's descriptor (None: the working folder),
+the path (None: the descriptor itself), and the flags. The third item is the kind of change.
+"""
+# `make`: a name that must be new. `name`: a name that must exist. `change`: the target of a name; `link`: the
+# name itself if it is a link. `into`: a name, new or not. `open`: to write, and created if its flags say so.
 PATHS: dict[str, tuple[Place, ...]] = {
     "openat": ((0, 1, "open", 2),),
     "mkdirat": ((0, 1, "make", None),),
@@ -149,7 +150,7 @@ PATHS: dict[str, tuple[Place, ...]] = {
     "lremovexattr": ((None, 0, "link", None),),
     "fremovexattr": ((0, None, "change", None),),
     "removexattrat": ((0, 1, "change", 2),),
-    # Older ones, of x86-64 alone.
+    # Older calls, on x86-64 only.
     "open": ((None, 0, "open", 1),),
     "creat": ((None, 0, "into", None),),
     "mkdir": ((None, 0, "make", None),),
@@ -180,9 +181,9 @@ _NEW_NAMESPACES = 0x7E020000
 _TYPE, _TYPE_IN_CONSOLE = 0x5412, 0x541C  # TIOCSTI, TIOCLINUX
 _NUMBER, _ARCHITECTURE = 0, 4  # offsets in struct seccomp_data
 _NETLINK = 16
-_INTERNET = (2, 10)  # in a network of its own
+_INTERNET = (2, 10)  # in a separate network
 _OWNERS_RIGHTS = 0o6000  # S_ISUID, S_ISGID
-_CREATING = 0o100 | 0o20000000  # O_CREAT, O_TMPFILE: else there is no mode
+_CREATING = 0o100 | 0o20000000  # O_CREAT, O_TMPFILE: without them the call has no mode
 _WRITING = 0o3 | 0o100 | 0o1000  # O_WRONLY, O_RDWR, O_CREAT, O_TRUNC
 
 
@@ -196,12 +197,12 @@ def is_known(machine: str | None = None) -> bool:
 
 @cache
 def refusing(machine: str | None = None) -> bytes:
-    """The filter of every caged process: what it names fails with EPERM."""
+    """Return the filter of every caged process: calls that it names fail with EPERM."""
     program = _head(machine)
     for name in REFUSED:
         if (known := number(name, machine)) is not None:
             program += _if_equal(known, _NOT_PERMITTED)
-    for name in ("clone3", "openat2"):  # their flags are in memory: libc then uses the older ones
+    for name in ("clone3", "openat2"):  # Their flags are in memory. Without them, libc uses the older calls.
         program += _if_equal(_of(name, machine), _NOT_THERE)
     for name, place in _MODES.items():
         if (known := number(name, machine)) is not None:
@@ -215,14 +216,17 @@ def refusing(machine: str | None = None) -> bytes:
     typing = _if_equal(_TYPE, _NOT_PERMITTED) + _if_equal(_TYPE_IN_CONSOLE, _NOT_PERMITTED)
     program += _when(_of("ioctl", machine), _argument(1) + typing)
     families = _argument(0) + b"".join(_if_equal(one, _ALLOW) for one in _INTERNET)
-    routes = _jump(0x15, _NETLINK, 0, 3) + _argument(2) + _if_equal(0, _ALLOW)  # which addresses are there
+    # to read the machine's addresses
+    routes = _jump(0x15, _NETLINK, 0, 3) + _argument(2) + _if_equal(0, _ALLOW)
     program += _when(_of("socket", machine), families + routes + _return(_NOT_PERMITTED))
     return program + _return(_ALLOW)
 
 
 @cache
 def watching(machine: str | None = None) -> bytes:
-    """Tells a supervisor of all that changes files or their names. It refuses nothing."""
+    """Return the filter that notifies a supervisor of everything that changes files or names. Refuses
+    nothing.
+    """
     program = _head(machine)
     for name in PATHS:
         if (known := number(name, machine)) is None:
@@ -236,8 +240,10 @@ def watching(machine: str | None = None) -> bytes:
 
 
 def _head(machine: str | None) -> bytes:
-    """Another architecture's numbers mean other calls: it is killed. Newer calls, and those of the third ABI
-    of x86-64, whose numbers are higher, do not exist."""
+    """Kill a process of another architecture, whose numbers mean other calls.
+
+    Newer calls, and those of the third ABI of x86-64, whose numbers are higher, do not exist.
+    """
     audit = ARCHITECTURES[machine or platform.machine()]
     load = _load(_ARCHITECTURE) + _jump(0x15, audit, 1, 0) + _return(_KILL) + _load(_NUMBER)
     return load + _jump(0x35, _LATER, 0, 1) + _return(_NOT_THERE)
@@ -250,7 +256,9 @@ def _of(name: str, machine: str | None) -> int:
 
 
 def _when(call: int, body: bytes) -> bytes:
-    """The body for this call. Where it decides nothing, the number is loaded again for what follows."""
+    """Return the body for this call. If the body decides nothing, the number is loaded again for what
+    follows.
+    """
     return _jump(0x15, call, 0, len(body) // 8 + 1) + body + _load(_NUMBER)
 
 
@@ -259,7 +267,9 @@ def _if_equal(value: int, verdict: int) -> bytes:
 
 
 def _argument(place: int) -> bytes:
-    """Its lower half: all that these arguments have (little-endian, on both architectures)."""
+    """Load the lower half of an argument: these arguments use no more (both architectures are
+    little-endian).
+    """
     return _load(16 + 8 * place)
 
 

@@ -1,18 +1,20 @@
-"""The first program in a watched cage: hands out what only the inside can make, then becomes the command.
+"""Run as the first program in a watched cage: pass out what only the inside can make, then exec the command.
 
-It is given to an isolated interpreter as text, so it imports nothing of ours, and little else: each import
-costs every command some milliseconds.
+An isolated interpreter receives it as text, so it imports nothing of ours and little else: each import costs
+every command some milliseconds.
 """
 
 import _socket
 import os
 import sys
 
-PORT = 3128  # of the proxy, in the cage's own network
+PORT = 3128  # of the proxy, in the cage's network
 
 
 def hand_out(control: int, call: int, program: bytes) -> None:
-    """A socket that listens, and with a filter what tells of its calls: both are served from outside."""
+    """Pass out a listening socket and, with a filter, its notification descriptor. Both are served from
+    outside.
+    """
     given = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
     given.bind(("127.0.0.1", PORT))
     given.listen(64)
@@ -26,7 +28,7 @@ def hand_out(control: int, call: int, program: bytes) -> None:
 
 
 def _install(call: int, program: bytes) -> int:
-    """A filter that notifies. → the descriptor that its notifications are read from"""
+    """Install a filter that notifies. Return the descriptor from which its notifications are read."""
     import ctypes
 
     class Program(ctypes.Structure):

@@ -1,4 +1,4 @@
-"""Serves a cage from outside: a proxy to hosts that rules allow, and a list of what it wanted to write."""
+"""Serve a cage from outside: a proxy to the hosts that rules allow, and a record of refused writes."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from dragoman.wire.http_client.network import is_public
 from dragoman.workspace.ignore import MADE
 
 Gate: TypeAlias = Callable[[str, str, str], Awaitable[None]]
-"""(pattern, question, permission) → returns where that is allowed, by a rule or a person; else ToolFailed."""
+"""(pattern, question, permission) → returns if a rule or a user allows it; otherwise raises ToolFailed."""
 
 _HEAD = 8192  # bytes of a request to the proxy
 _PIECE = 1 << 16
 _PATIENCE = 30.0  # seconds to reach a host
-_GRACE = 1.0  # seconds until the kernel has told that all is over
+_GRACE = 1.0  # seconds until the kernel has reported that all processes have ended
 _MOST_TOLD = 20
 _TARGET = re.compile(rb"CONNECT ([A-Za-z0-9._-]{1,253}|\[[0-9a-fA-F:.]{2,45}\]):(\d{1,5}) HTTP/1\.[01]")
 _NAMED = re.compile(rb"\S+ (?:https?://)?([^\s/@]{1,300})")
@@ -55,7 +55,7 @@ def proxy_variables() -> dict[str, str]:
 
 @dataclass(slots=True)
 class Supervisor:
-    """Of one running cage. `refused` is what it did not let through so far."""
+    """The supervisor of one running cage. `refused` is what the cage has refused so far."""
 
     cage: Cage
     gate: Gate
@@ -71,7 +71,9 @@ class Supervisor:
     _root: int | None = None  # of the file system inside
 
     async def attend(self, control: socket.socket) -> None:
-        """Wait for what the first program inside hands out, and serve it. Nothing comes where it failed."""
+        """Wait for what the first program inside passes out, and serve it. Nothing arrives if that program
+        failed.
+        """
         loop = asyncio.get_running_loop()
         ready = asyncio.Event()
         loop.add_reader(control, ready.set)
@@ -92,7 +94,7 @@ class Supervisor:
             self._watching = asyncio.ensure_future(in_thread(partial(self._watch, files[1])))
 
     async def end(self) -> None:
-        """When nothing lives in the cage any more."""
+        """Stop serving, when the cage has no process left."""
         if self._watching is not None:
             await asyncio.wait([self._watching], timeout=_GRACE)
         if self._server is not None:
@@ -109,7 +111,7 @@ class Supervisor:
         self._streams.add(task)
         try:
             over = (asyncio.CancelledError, asyncio.IncompleteReadError, asyncio.LimitOverrunError)
-            with suppress(OSError, *over):  # this task is the stream's own
+            with suppress(OSError, *over):  # This task is the stream's.
                 await self._serve(reader, writer)
         finally:
             self._streams.discard(task)
@@ -143,7 +145,7 @@ class Supervisor:
             far_writer.close()
 
     async def _allows(self, host: str, port: int) -> bool:
-        """Asked once for each: a program opens many connections to one host."""
+        """Ask only once for each host: a program opens many connections to one."""
         pattern = host_patterns(host, port)[0]
         async with self._asking:
             if pattern not in self._decided:
@@ -156,7 +158,9 @@ class Supervisor:
         return self._decided[pattern]
 
     async def _address(self, host: str, port: int) -> str | None:
-        """Where a name leads. Into this machine or its own network, that has to be allowed by its address."""
+        """Return the address of a name. If it is on this machine or its network, the address itself must be
+        allowed.
+        """
         with suppress(ValueError):
             return str(ipaddress.ip_address(host))
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -166,8 +170,10 @@ class Supervisor:
     # ── what it wanted to write ───────────────────────────────────────────────────────────────────
 
     def _watch(self, notifications: int) -> None:
-        """In a thread, while anything lives in the cage. A call that waits always continues: the mounts
-        decide, and the path, which comes from the command's memory, is only told."""
+        """Watch calls in a thread, as long as the cage has processes. A waiting call always continues.
+
+        The mounts decide. The path comes from the command's memory, so it is only reported.
+        """
         libc, waiting = _libc(), select.poll()
         waiting.register(notifications, select.POLLIN)
         buffer = ctypes.create_string_buffer(_SIZE)
@@ -175,7 +181,7 @@ class Supervisor:
             while not any(event & ~select.POLLIN for _, event in waiting.poll()):
                 ctypes.memset(buffer, 0, _SIZE)
                 if libc.ioctl(notifications, _RECEIVE, buffer) < 0:
-                    continue  # the one that waited is gone
+                    continue  # The waiting process is gone.
                 ident, process, _, call, _, _, *given = struct.unpack("=QIIiIQ6Q", buffer.raw)
                 with suppress(OSError, ValueError, KeyError, OverflowError):
                     for place in PATHS[self._calls[call]]:
@@ -187,7 +193,7 @@ class Supervisor:
                 os.close(self._root)
 
     def _look(self, process: int, given: Sequence[int], place: Place) -> None:
-        """Whether the mounts of the cage will refuse this, as they are seen from inside."""
+        """Report a call if the cage's mounts, as seen from inside, will refuse it."""
         folder, name, what, flags = place
         at = given[folder] if folder is not None else None
         asked = _path(process, at, given[name] if name is not None else 0)
@@ -211,14 +217,14 @@ class Supervisor:
         finally:
             os.close(found)
         makes = what in ("make", "into") or (what == "open" and flags is not None and given[flags] & _CREATES)
-        hidden = rest.count("/") > 1  # the folder that it would be in
+        hidden = rest.count("/") > 1  # the folder that would contain it
         if hidden or (what != "make" if there else makes):
             self._tell(path, closed=bool(closed))
 
     def _tell(self, path: str, *, closed: bool) -> None:
         work, home = f"{self.cage.workspace}/", os.path.realpath(Path.home())
         if not MADE.isdisjoint(path.split("/")):
-            return  # a cache, which whoever wanted to fill it does without
+            return  # A cache: programs work without it.
         if path.startswith(work):
             within = path.removeprefix(work)
             known = next((one for one in self.protected if _is_in(within, one) or _is_in(one, within)), None)
@@ -238,7 +244,7 @@ class Supervisor:
         return None
 
     def _refuse(self, refusal: Refusal) -> None:
-        """Each place once: what is below one that was told is not told again."""
+        """Report each place once: paths below a reported one are not reported again."""
         known = any(
             one.kind == refusal.kind
             and (one.rule == refusal.rule if refusal.rule is not None else one.what == refusal.what)
@@ -253,7 +259,7 @@ def _is_in(path: str, folder: str) -> bool:
 
 
 def _path(process: int, folder: int | None, address: int) -> str:
-    """What a waiting process names. Without a name, its folder."""
+    """Return the path that a waiting process names. Without a name, return its folder."""
     name = b""
     if address:
         memory = os.open(f"/proc/{process}/mem", os.O_RDONLY)
@@ -269,14 +275,14 @@ def _path(process: int, folder: int | None, address: int) -> str:
 
 
 def _open_inside(root: int, path: str, *, follow: bool) -> int | None:
-    """What a path leads to below a root, whose links stay below it. None where that is nothing."""
+    """Open what a path leads to below a root. Links stay below that root. None if the path leads nowhere."""
     how = struct.pack("=QQQ", os.O_PATH | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW), 0, _IN_ROOT)
     found: int = _libc().syscall(number("openat2"), root, os.fsencode(path), how, len(how))
     return found if found >= 0 else None
 
 
 def _is_mounted(root: int, path: str, found: int) -> bool:
-    """Whether something is mounted on this very name: then it cannot be moved or removed."""
+    """Return whether this name is a mount point: then it cannot be moved or removed."""
     above = _open_inside(root, str(Path(path).parent), follow=True)
     if above is None:
         return False

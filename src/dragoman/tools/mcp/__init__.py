@@ -1,1 +1,1 @@
-"""Tools of servers that speak the Model Context Protocol. Imported where one is used."""
+"""Use the tools of servers that speak the Model Context Protocol. Imported only if one is used."""

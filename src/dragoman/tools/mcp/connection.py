@@ -1,4 +1,4 @@
-"""A live connection to an MCP server: its tools, calls to them, and notice of changes and of its end."""
+"""Hold a live connection to an MCP server: list and call its tools, and notice changes and its end."""
 
 from __future__ import annotations
 
@@ -43,11 +43,12 @@ Incoming: TypeAlias = SessionMessage | Exception
 MOST_PAGES = 100
 MOST_TOOLS = 2000
 MOST_OF_A_LIST = 32 << 20  # bytes, of all pages
-RELISTEN = 5.0  # seconds before a subscription that was lost is asked for again
-FOLLOWED = 1.0  # seconds to begin one, before the list is read: else it is read again afterwards
+RELISTEN = 5.0  # seconds before a lost subscription is requested again
+# seconds for a subscription to start before the list is read; if later, the list is read again
+FOLLOWED = 1.0
 LAST_ANSWERS = 3.0  # seconds for the answers to other calls, once the server has forgotten our session
 
-for _name in ("mcp", "client"):  # the SDK's loggers: what matters of it is reported in our own words
+for _name in ("mcp", "client"):  # Silence the SDK's loggers: Dragoman reports what matters in its own words.
     logging.getLogger(_name).addHandler(logging.NullHandler())
 
 
@@ -60,11 +61,12 @@ class Connection:
     elicitation: Elicitation
     diagnostics: Diagnostics
     changed: asyncio.Event = field(default_factory=asyncio.Event)
-    listed: bool = False  # its tools were asked for
-    follows: asyncio.Event = field(default_factory=asyncio.Event)  # changes, where it reports them
+    listed: bool = False  # its tools were requested
+    # set when changes are followed, if the server reports them
+    follows: asyncio.Event = field(default_factory=asyncio.Event)
     _over: asyncio.Event = field(default_factory=asyncio.Event)
-    _asking: int = 0  # requests that have no answer yet
-    _answered: asyncio.Event = field(default_factory=asyncio.Event)  # the last of them
+    _asking: int = 0  # requests without an answer so far
+    _answered: asyncio.Event = field(default_factory=asyncio.Event)  # set when none of them is open
 
     @property
     def ended(self) -> bool:
@@ -76,7 +78,7 @@ class Connection:
         return f"{info.title or info.name} {info.version}".strip() if info is not None else ""
 
     async def definitions(self) -> list[types.Tool]:
-        """All pages of the list. A server that never comes to an end is stopped."""
+        """Return the tools of all pages. A list that never ends is cut off at a limit."""
         found: list[types.Tool] = []
         cursor: str | None = None
         size = 0
@@ -95,7 +97,7 @@ class Connection:
         return found[:MOST_TOOLS]
 
     async def call(self, tool: str, arguments: Arguments, context: ToolContext) -> ToolOutput:
-        """What came of a call; ToolFailed in words, or ConnectionLost."""
+        """Return the result of a call. Raises ToolFailed with an explanation, or ConnectionLost."""
         with self.elicitation.serving(context), self.in_words():
             return await output_of(await self._result(tool, arguments, context), context)
 
@@ -128,7 +130,7 @@ class Connection:
 
     @contextmanager
     def in_words(self) -> Iterator[None]:
-        """What goes wrong is a ToolFailed in words, or ConnectionLost."""
+        """Turn errors into a ToolFailed with an explanation, or ConnectionLost."""
         self._asking += 1
         try:
             yield
@@ -137,7 +139,7 @@ class Connection:
                 self.end()
                 raise ConnectionLost(error.message, ran=False) from error
             if error.code == CONNECTION_CLOSED and (self.ended or error.message == CLOSED):
-                self.end()  # also where only one direction is closed
+                self.end()  # also if only one direction is closed
                 raise ConnectionLost(error.message, ran=True) from error
             if ours := own_words(error, self.diagnostics):
                 effect = f". {UNKNOWN_EFFECT}" if ours.startswith(BROKEN_OFF) else ""
@@ -145,7 +147,7 @@ class Connection:
             raise ToolFailed(f"{self.name} says: {error.message[:2000]}") from error
         except ToolFailed:
             raise
-        except Exception as error:  # a result that is none, or does not fit the server's own schema
+        except Exception as error:  # a malformed result, or one that does not fit the server's output schema
             raise ToolFailed(f"{self.name}: {describe(error)}") from error
         finally:
             self._asking -= 1
@@ -165,7 +167,7 @@ class Connection:
             return await self.client.call_tool(tool, arguments, progress_callback=report)
 
     def _unknown_session(self, error: MCPError) -> bool:
-        """A server that was started anew knows nothing of our session, and says so in its own way."""
+        """Return whether the server lost our session in a restart. Each server reports this differently."""
         message = error.message.lower()
         return self.diagnostics.status in (400, 404) and ("session" in message or message == NO_MESSAGE)
 
@@ -174,14 +176,14 @@ class Connection:
         self.changed.set()
 
     async def settle(self) -> None:
-        """Wait a moment for the answers that are under way: other calls may be told the same."""
+        """Wait briefly for pending answers: other calls may receive the same error."""
         with anyio.move_on_after(LAST_ANSWERS):
             while self._asking:
                 self._answered.clear()
                 await self._answered.wait()
 
     async def pause(self, seconds: float) -> None:
-        """Wait, unless it ends."""
+        """Wait for that time, or until the connection ends."""
         with anyio.move_on_after(seconds):
             await self._over.wait()
 
@@ -196,7 +198,7 @@ async def connect(
     auth: httpx2.Auth | None,
     diagnostics: Diagnostics,
 ) -> AsyncIterator[Connection]:
-    """Connect, shake hands, and follow what the server says of its list until the block ends."""
+    """Connect, initialize, and follow changes of the server's list until the block ends."""
     connection: Connection | None = None
 
     async def on_message(message: IncomingMessage) -> None:
@@ -207,7 +209,8 @@ async def connect(
         if connection is not None:
             connection.end()
 
-    transport = await in_thread(lambda: _transport(server, find, auth, diagnostics))  # may ask the keyring
+    # This may read the keyring.
+    transport = await in_thread(lambda: _transport(server, find, auth, diagnostics))
     client = Client(
         _WatchedTransport(transport, on_end),
         client_info=types.Implementation(name="dragoman", version=version("dragoman")),
@@ -229,7 +232,7 @@ async def connect(
             try:
                 yield connection
             finally:
-                connection.end()  # what is under way now ends with it
+                connection.end()  # Calls under way end with it.
             tasks.cancel_scope.cancel()
 
 
@@ -254,7 +257,7 @@ def _transport(
 
 
 def _reports_changes(client: Client) -> bool:
-    """On the newest protocol, to those that subscribe."""
+    """Return whether the server reports changes. With the newest protocol, it does so to subscribers."""
     tools = client.server_capabilities.tools
     return (
         client.protocol_version in MODERN_PROTOCOL_VERSIONS and tools is not None and bool(tools.list_changed)
@@ -266,9 +269,9 @@ async def _follow(connection: Connection) -> None:
         try:
             async with connection.client.listen(tools_list_changed=True) as changes:
                 if not changes.honored.tools_list_changed:
-                    return  # it agrees to none
+                    return  # The server declines.
                 if connection.listed:
-                    connection.changed.set()  # whatever changed before was not reported
+                    connection.changed.set()  # Changes before the subscription were not reported.
                 connection.follows.set()
                 async for _ in changes:
                     connection.changed.set()
@@ -276,10 +279,10 @@ async def _follow(connection: Connection) -> None:
             connection.changed.set()
         except MCPError as error:
             if not own_words(error, connection.diagnostics).startswith(BROKEN_OFF):
-                return  # it does not report them, after all
+                return  # It does not report changes after all.
             connection.changed.set()
         finally:
-            connection.follows.set()  # or it will not at once: who waits for that need not
+            connection.follows.set()  # Also set if it fails at first: nobody needs to wait for it.
         await anyio.sleep(RELISTEN)
 
 
@@ -287,7 +290,9 @@ async def _follow(connection: Connection) -> None:
 
 
 class _WatchedTransport(AbstractAsyncContextManager[TransportStreams]):
-    """A transport of the SDK that calls `on_end` when nothing more will come, which the SDK tells nobody."""
+    """A transport of the SDK that calls `on_end` when nothing more will arrive, which the SDK does not
+    report.
+    """
 
     def __init__(
         self, transport: AbstractAsyncContextManager[TransportStreams], on_end: Callable[[], None]
@@ -306,7 +311,7 @@ class _WatchedTransport(AbstractAsyncContextManager[TransportStreams]):
 
 
 class _WatchedStream:
-    """What comes in. A message keeps the context of the call it belongs to, where the transport knows it."""
+    """The incoming stream. A message keeps the context of its call, if the transport knows it."""
 
     def __init__(self, stream: ReadStream[Incoming], on_end: Callable[[], None]) -> None:
         self._stream = stream

@@ -1,4 +1,4 @@
-"""Makes a tool output of an MCP result: texts, files, and a note on what was left out for its size."""
+"""Turn an MCP result into a tool output: texts, files, and a note on what was left out for its size."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ LARGEST_FILE = 20 << 20
 
 
 async def output_of(result: types.CallToolResult, context: ToolContext) -> ToolOutput:
-    """The result for the model. ToolFailed with the server's words where it says that it is an error."""
+    """Return the result for the model.
+
+    Raises ToolFailed with the server's words if the result is an error.
+    """
     reading = _Reading(context)
     for block in result.content:
         await reading.take(block)
@@ -38,7 +41,7 @@ async def output_of(result: types.CallToolResult, context: ToolContext) -> ToolO
     if not text or _same(text, structured):
         return ToolOutput(structured, attachments=files)
     if isinstance(structured, dict) and len(structured) == 1 and _is_text_of(text, *structured.values()):
-        return ToolOutput(text, attachments=files)  # how servers wrap what is no object
+        return ToolOutput(text, attachments=files)  # Servers wrap a value that is not an object like this.
     whole = f"{text}\n{json.dumps(structured, ensure_ascii=False)}"
     return ToolOutput(_cut(whole), metadata={"structured": structured}, attachments=files)
 
@@ -92,7 +95,7 @@ def _name(uri: str) -> str | None:
 
 
 def _same(text: str, value: JsonValue) -> bool:
-    """Servers are asked to send structured content as text, too."""
+    """Return whether the text repeats the structured content, as servers are asked to do."""
     try:
         return bool(json.loads(text) == value)
     except (ValueError, RecursionError):
@@ -110,7 +113,7 @@ def _cut(text: str) -> str:
     return f"{text[:MOST_TEXT]}\n[… {len(text) - MOST_TEXT} more characters were not kept …]"
 
 
-# The prompts of an MCP server: texts that a person may begin with.
+# The prompts of an MCP server: texts that a user can start with.
 
 
 LONGEST_PROMPT = 100_000  # characters
@@ -118,7 +121,7 @@ LONGEST_PROMPT = 100_000  # characters
 
 @dataclass(slots=True, frozen=True)
 class ServerPrompt:
-    """`required` and `optional` are the names of what it takes."""
+    """A prompt. `required` and `optional` are the names of its arguments."""
 
     name: str
     description: str
@@ -137,7 +140,7 @@ def prompt_of(prompt: types.Prompt) -> ServerPrompt:
 
 
 def text_of(result: types.GetPromptResult) -> str:
-    """What the person would say: the texts of its messages, what the model would say as quotations."""
+    """Return the prompt as the user's message, with the model's messages as quotations."""
     texts = []
     for message in result.messages:
         match message.content:
@@ -151,15 +154,15 @@ def text_of(result: types.GetPromptResult) -> str:
     return "\n\n".join(texts)[:LONGEST_PROMPT]
 
 
-# Passes the progress an MCP server reports on to its call, at a pace that people can read.
+# Pass an MCP server's progress reports on to the call, at a pace that people can read.
 
 
-PACE = 0.05  # seconds between two reports; a flood is thinned out to this
+PACE = 0.05  # seconds between two reports; more frequent ones are dropped
 LONGEST_REPORT = 2000  # characters
 
 
 class Reporter:
-    """Passes on the first report, the last one, and as many between as are not too close to another."""
+    """Passes on the first report, the last one, and those between that are not too close together."""
 
     def __init__(self, context: ToolContext) -> None:
         self._context = context

@@ -1,4 +1,4 @@
-"""Answers what an MCP server asks while a call runs: questions to the person, roots, and the model."""
+"""Answer what an MCP server requests during a call: questions to the user, roots, and model output."""
 
 from __future__ import annotations
 
@@ -26,17 +26,23 @@ _CALL: ContextVar[ToolContext | None] = ContextVar("dragoman_mcp_call", default=
 
 
 class Elicitation:
-    """Stands between one server and the people whose calls it serves. Nobody is asked outside of a call."""
+    """Connects one server's requests with the users whose calls it serves.
+
+    No user is asked outside a call.
+    """
 
     def __init__(self, server: str, workspace: Path | None) -> None:
         self._server = server
         self._workspace = workspace
         self._calls: list[ToolContext] = []
-        self._sampling: list[tuple[ToolContext, anyio.CancelScope]] = []  # whose calls the model is asked for
+        # the calls for which the server asked the model
+        self._sampling: list[tuple[ToolContext, anyio.CancelScope]] = []
 
     @contextmanager
     def serving(self, context: ToolContext) -> Iterator[None]:
-        """What comes in while this call runs may be for it. What the model is asked for it ends with it."""
+        """Requests that arrive while this call runs can belong to it. Model requests for the call end with
+        it.
+        """
         token = _CALL.set(context)
         self._calls.append(context)
         try:
@@ -49,8 +55,10 @@ class Elicitation:
                     scope.cancel()
 
     def _call(self) -> ToolContext | None:
-        """The call a question belongs to: as the connection says, else the one that began last. None where
-        that could be somebody else's: nobody is shown, or answers, what was meant for another person."""
+        """Return the call that a question belongs to: as the connection says, otherwise the latest one.
+
+        None if it could be another user's call: no user sees or answers a question meant for someone else.
+        """
         known = _CALL.get()
         if known in self._calls:
             return known
@@ -58,7 +66,7 @@ class Elicitation:
         return self._calls[-1] if len(people) == 1 else None
 
     def tell(self, progress: JsonValue) -> None:
-        """Whoever waits for the call sees how far it is."""
+        """Show progress to the user of the call."""
         if (call := self._call()) is not None:
             call.progress(progress)
 
@@ -87,7 +95,7 @@ class Elicitation:
         return types.ElicitResult(action="accept", content={**_defaults(schema), **answer})
 
     async def _visit(self, call: ToolContext, params: types.ElicitRequestURLParams) -> types.ElicitResult:
-        """The person opens the address, or does not. What happens there is not for us to see."""
+        """Ask the user to open an address. Dragoman does not see what happens there."""
         parts = web_address(params.url)
         if parts is None:
             return types.ElicitResult(action="decline")
@@ -97,7 +105,7 @@ class Elicitation:
         return types.ElicitResult(action="accept" if answer == OPENED else "decline")
 
     async def visit_all(self, elicitations: list[types.ElicitRequestURLParams]) -> bool:
-        """For a call that cannot go on before its person was at these addresses."""
+        """Ask for these visits, if a call cannot continue before its user has opened the addresses."""
         call = self._call()
         if call is None or not elicitations:
             return False
@@ -122,7 +130,7 @@ class Elicitation:
     async def sample(
         self, context: ClientRequestContext, params: types.CreateMessageRequestParams
     ) -> types.CreateMessageResult | types.ErrorData:
-        """One answer of the model to a text, if a person lets the server ask."""
+        """Return one model answer to a text, if the user lets the server ask."""
         call, texts = self._call(), _texts(params)
         if call is None or texts is None or params.tools:
             what = "only texts, without tools, and only while one of its calls runs"
@@ -149,7 +157,7 @@ class Elicitation:
 
 
 def _defaults(schema: dict[str, Any]) -> dict[str, Any]:
-    """What a person who left a field alone meant."""
+    """Return the defaults of fields that the user left empty."""
     properties = schema.get("properties", {})
     described = properties.items() if isinstance(properties, dict) else ()
     return {

@@ -1,4 +1,4 @@
-"""Says in words that a person can act on why an MCP server is not there."""
+"""Explain, in words that a user can act on, why an MCP server is unavailable."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dragoman.tools.mcp.diagnostics import Diagnostics
 from dragoman.tools.mcp.stdio import NO_MCP
 
 NO_MESSAGE = "server returned an error response"  # the SDK's words for a refusal without a message
-CLOSED = "Connection closed"  # and where nothing can be sent any more
+CLOSED = "Connection closed"  # the SDK's words if nothing can be sent
 BROKEN_OFF = "it broke off its answer"
 _UNREAD = re.compile(
     r"(Failed to parse JSON response:|Failed to parse SSE message:|Unexpected content type:)(.*)", re.DOTALL
@@ -26,11 +26,11 @@ _INVALID = re.compile(r"(Invalid JSON: [^\[\n]{1,200})")
 
 
 class LoginNeeded(OAuthFlowError):
-    """The server wants a person to log in, and this is no moment for it."""
+    """The server requires a login, and no user can log in now."""
 
 
 def describe_failure(error: BaseException, diagnostics: Diagnostics) -> str:
-    """Why a server is not there: what happened, and its own last words if it had any."""
+    """Return why a server is unavailable: what happened, and its last output if it had any."""
     cause = _first(error)
     if diagnostics.overflow:
         what = diagnostics.overflow
@@ -52,7 +52,9 @@ def needs_login(error: BaseException, diagnostics: Diagnostics) -> bool:
 
 
 def own_words(error: MCPError, diagnostics: Diagnostics) -> str:
-    """What happened, where the SDK tells of it as if the server had said so; "" for what that did say."""
+    """Return what happened, if the SDK reports it as if the server had sent it. "" for the server's own
+    message.
+    """
     if error.message.startswith((NO_MCP, BROKEN_OFF)):
         return error.message[:2000]
     if error.code == CONNECTION_CLOSED and error.message.startswith("SSE stream"):
@@ -100,7 +102,7 @@ def describe(error: BaseException) -> str:
 
 
 def _first(error: BaseException) -> BaseException:
-    """The cause, out of the groups that task groups put around it. A closed connection is only its echo."""
+    """Return the cause inside nested exception groups. A closed connection is only a consequence."""
     if not isinstance(error, BaseExceptionGroup):
         return error
     causes = [_first(inner) for inner in error.exceptions]

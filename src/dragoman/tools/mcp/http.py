@@ -1,4 +1,4 @@
-"""Connects to an MCP server at an address, over streamable HTTP or SSE, with bounds on what it may send."""
+"""Connect to an MCP server at a URL, over streamable HTTP or SSE, with limits on what it can send."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from dragoman.trace_context import trace_headers
 
 MOST_OF_A_MESSAGE = 32 << 20  # an image of 20 MB, in base64
 CONNECT = 20.0
-QUIET = 300.0  # seconds without a byte, at least: a stream may have nothing to say
-LISTEN_AGAIN = 1.0  # seconds between one stream of notices and the next, whatever the server wants,
-AT_ONCE = 5  # but for so many
+QUIET = 300.0  # minimum seconds without a byte: a stream may be silent
+LISTEN_AGAIN = 1.0  # seconds between two notification streams, whatever the server requests,
+AT_ONCE = 5  # except for this many
 
 
 @asynccontextmanager
@@ -36,11 +36,12 @@ async def open_http(
     patience: float,
     diagnostics: Diagnostics,
 ) -> AsyncIterator[TransportStreams]:
-    """The streams of a server that answers at an address. Proxies are taken from the environment."""
+    """Open the streams of a server at a URL. Proxies come from the environment."""
     listened = -math.inf
 
     async def inspect(response: httpx2.Response) -> None:
-        if sse or response.request.method == "POST":  # the others only ask for notices, or say good-bye
+        # The others only request notifications, or end the session.
+        if sse or response.request.method == "POST":
             diagnostics.status = response.status_code if response.status_code >= 400 else None
             diagnostics.overflow = ""
         assert isinstance(response.stream, httpx2.AsyncByteStream)
@@ -55,8 +56,8 @@ async def open_http(
             now = anyio.current_time()
             listened = max(listened, now - AT_ONCE * LISTEN_AGAIN) + LISTEN_AGAIN
             await anyio.sleep(max(0.0, listened - now))
-        request.headers["accept-encoding"] = "identity"  # few bytes can stand for more than the memory holds
-        request.headers.update(trace_headers())  # the SDK sends a call in the context of who made it
+        request.headers["accept-encoding"] = "identity"  # A few compressed bytes can exceed the memory.
+        request.headers.update(trace_headers())  # The SDK sends a call in the caller's context.
 
     def client(
         headers: dict[str, str] | None = None,
@@ -83,7 +84,9 @@ async def open_http(
 
 
 class _Client(httpx2.AsyncClient):
-    """Tells only who waits for an answer that it broke off: in the SDK that would end all other calls too."""
+    """Reports a broken connection only to the call that waits for it: the SDK would end all other
+    calls too.
+    """
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         try:
@@ -95,14 +98,14 @@ class _Client(httpx2.AsyncClient):
             if message.get("method") == "initialize":
                 raise
             if "method" not in message or "id" not in message:
-                return httpx2.Response(202, request=request)  # nobody waits for it
+                return httpx2.Response(202, request=request)  # Nothing waits for it.
             broken = {"code": CONNECTION_CLOSED, "message": _broken_off(error)}
             answer = {"jsonrpc": "2.0", "id": message["id"], "error": broken}
             return httpx2.Response(200, json=answer, request=request)
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """A body that ends with an error where it would fill the memory, or breaks off."""
+    """A body that raises an error if it is too large for memory or breaks off."""
 
     def __init__(self, stream: httpx2.AsyncByteStream, diagnostics: Diagnostics) -> None:
         self._stream = stream
@@ -119,7 +122,7 @@ class _Bounded(httpx2.AsyncByteStream):
                     raise httpx2.StreamError(much)
                 yield piece
         except (httpx2.NetworkError, httpx2.RemoteProtocolError) as error:
-            raise httpx2.StreamError(_broken_off(error)) from error  # of this call alone
+            raise httpx2.StreamError(_broken_off(error)) from error  # of this call only
 
     async def aclose(self) -> None:
         await self._stream.aclose()
@@ -130,7 +133,7 @@ def _broken_off(error: httpx2.TransportError) -> str:
 
 
 class _Refused(_Bounded):
-    """A compressed body, which nobody asked for: it is not read."""
+    """A compressed body, which Dragoman did not request: it is not read."""
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         self._diagnostics.overflow = "it sent a compressed answer, which Dragoman did not ask for"

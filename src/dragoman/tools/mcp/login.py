@@ -1,4 +1,4 @@
-"""OAuth logins at MCP servers: one that is stored, or one that a person makes now in the browser."""
+"""Log in to MCP servers with OAuth, from a stored login or in the browser."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ from dragoman.tools.mcp.errors import LoginNeeded
 from dragoman.tools.mcp.secrets import SERVICE, Find, logins_file, look_up, resolve_references
 from dragoman.tools.mcp.servers import McpServer
 
-# Stores the tokens of logins at MCP servers: in the keyring, else in a file that only its owner can read.
+# Store the tokens of MCP logins in the keyring, otherwise in a file that only its owner can read.
 
 
-EARLY = 30  # seconds before a token's end in which it counts as over
+EARLY = 30  # seconds before its end from which a token counts as expired
 
 
 class StoredLogin(BaseModel):
-    """All that is known of one login. `expires` is a time, while a token only says how long it lasts."""
+    """All that is known of one login. `expires` is a time, while a token only has a duration."""
 
     tokens: OAuthToken | None = None
     expires: float | None = None
     client: OAuthClientInformationFull | None = None
-    issuer: OAuthMetadata | None = None  # where a token is made new
+    issuer: OAuthMetadata | None = None  # where a token is renewed
     resource: ProtectedResourceMetadata | None = None
 
 
 class TokenStore:
-    """The login at one address. It is what the SDK calls a token storage.
+    """The login at one URL, as the SDK's token storage.
 
-    A keyring may wait until somebody unlocks it, so it is asked in a thread while a connection is made.
+    A keyring may wait until the user unlocks it, so it is read in a thread while connecting.
     """
 
     def __init__(self, url: str, file: Path | None = None, *, use_keyring: bool = True) -> None:
@@ -57,7 +57,7 @@ class TokenStore:
         self.where = ""  # for people, once something was saved
 
     def login(self) -> StoredLogin:
-        """What is stored; an empty one where there is nothing, or nothing that can be read."""
+        """Return the stored login; an empty one if it is missing or unreadable."""
         try:
             return StoredLogin.model_validate_json(self._secrets.read(self._url) or "{}")
         except ValidationError:
@@ -74,7 +74,9 @@ class TokenStore:
         self._secrets.forget(self._url)
 
     async def get_tokens(self) -> OAuthToken | None:
-        """Without the access token once that is over: then it is made new before it is refused."""
+        """Return the tokens, without an expired access token: then it is renewed before the server refuses
+        it.
+        """
         login = await in_thread(self.login)
         if login.tokens is not None and login.expires is not None and time.time() > login.expires - EARLY:
             return login.tokens.model_copy(update={"access_token": ""})
@@ -93,8 +95,10 @@ class TokenStore:
 
 
 class NewTokens(TokenStore):
-    """A login that is being made: in memory until `keep` stores it whole, so that one that comes to nothing
-    takes nothing away. Who we are there is known already if the browser comes back to the same address."""
+    """A login in progress: in memory until `keep` stores all of it, so that a failed login removes nothing.
+
+    The client registration is reused if the browser comes back to the same address.
+    """
 
     def __init__(self, store: TokenStore, redirect: str) -> None:
         self._store = store
@@ -116,13 +120,16 @@ PATH = "/callback"
 HOST = "127.0.0.1"
 
 Show: TypeAlias = Callable[[str], Awaitable[None]]
-"""Brings an address before the person: opens the browser, prints it."""
+"""Shows an address to the user: opens the browser, or prints it."""
 Answer: TypeAlias = Callable[[], Awaitable[AuthorizationCodeResult]]
-"""Waits for what the browser comes back with."""
+"""Waits for the result that the browser returns."""
 
 
 def stored_login(server: McpServer, tokens: TokenStore | None = None) -> OAuthClientProvider | None:
-    """For a turn, which never waits for a login: LoginNeeded where there is none, or where it is over."""
+    """Return the login for a turn, which never waits.
+
+    Raises LoginNeeded if none is stored or it has expired.
+    """
     if server.auth is None or server.url is None:
         return None
     tokens = tokens or TokenStore(server.url)
@@ -142,17 +149,17 @@ def stored_login(server: McpServer, tokens: TokenStore | None = None) -> OAuthCl
 async def new_login(
     server: McpServer, show: Show, tokens: TokenStore, find: Find = look_up
 ) -> AsyncIterator[OAuthClientProvider]:
-    """With a person at hand: listens on the loopback address for the browser to come back with a code."""
+    """Log in with a user present: listen on the loopback address for the browser to return with a code."""
     assert server.url is not None
     callback = _Callback()
     known = _redirect(tokens)
     try:
         listener = await asyncio.start_server(callback.handle, HOST, _port_here(known))
-    except OSError:  # somebody else sits there
+    except OSError:  # Another process uses the port.
         listener = await asyncio.start_server(callback.handle, HOST, 0)
     async with listener:
         redirect = f"http://{HOST}:{listener.sockets[0].getsockname()[1]}{PATH}"
-        if known not in (None, redirect):  # who is registered with one address may not come back to another
+        if known not in (None, redirect):  # A client registered with one address may not use another.
             tokens.save(client=None)
 
         async def show_expected(url: str) -> None:
@@ -173,7 +180,7 @@ def login_at(
     answer: Answer,
     find: Find = look_up,
 ) -> OAuthClientProvider:
-    """One that a person makes now, whoever listens at `redirect` for the browser to come back."""
+    """Return a login that a user makes now. The caller listens at `redirect` for the browser."""
     if server.client_id is not None:
         secret = resolve_references({"secret": server.client_secret or ""}, find)["secret"] or None
         method = "client_secret_basic" if secret else "none"
@@ -189,7 +196,7 @@ def login_at(
 
 
 def save_issuer(provider: OAuthClientProvider, tokens: TokenStore) -> None:
-    """Where a token is made new, as the login found out."""
+    """Save where a token is renewed, as found during the login."""
     context = provider.context
     if context.oauth_metadata is not None:
         tokens.save(issuer=context.oauth_metadata, resource=context.protected_resource_metadata)
@@ -211,14 +218,14 @@ def _provider(
     provider = OAuthClientProvider(
         server.url, metadata, tokens, show, answer, client_metadata_url=server.client_metadata_url
     )
-    login = tokens.login()  # else a token would be made new where the server is, not where it is issued
+    login = tokens.login()  # Otherwise a token would be renewed at the server, not at its issuer.
     provider.context.oauth_metadata = login.issuer
     provider.context.protected_resource_metadata = login.resource
     return provider
 
 
 def _port_here(known: str | None) -> int:
-    """That of an address to which a browser came back, if we can listen there; else any (0)."""
+    """Return the port of the previous redirect address if it is local; otherwise 0 for any port."""
     parts = urlsplit(known or "")
     return (parts.port or 0) if parts.hostname == HOST else 0
 
@@ -233,14 +240,15 @@ def _future() -> asyncio.Future[AuthorizationCodeResult]:
 
 
 class _Callback:
-    """Where the browser comes back to: one request with a code, one page that says it may be closed."""
+    """The address the browser returns to: one request with a code, one page that says it can be closed."""
 
     def __init__(self) -> None:
-        self._result = _future()  # from the beginning: who is logged in already comes back at once
+        # Exists from the start: a user who is already logged in returns immediately.
+        self._result = _future()
         self._state: str | None = None
 
     def expect(self, url: str) -> None:
-        """The address that the browser is sent to says what it has to bring back."""
+        """Remember the state that the browser has to return for this address."""
         self._state = parse_qs(urlsplit(url).query).get("state", [None])[-1]
 
     async def answer(self) -> AuthorizationCodeResult:
@@ -261,7 +269,7 @@ class _Callback:
             writer.write(f"{head}Content-Length: {len(page)}\r\nConnection: close\r\n\r\n".encode() + page)
             await writer.drain()
         except (OSError, TimeoutError, ValueError):
-            pass  # whoever that was sent no request that makes sense
+            pass  # The request was malformed.
         finally:
             writer.close()
 

@@ -1,4 +1,4 @@
-"""Replaces `${NAME}` in settings by what the environment or the keyring holds: no secrets in settings."""
+"""Replace `${NAME}` in settings with values from the environment or the keyring, to keep secrets out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dragoman.sentences import sentence
 from dragoman.stored_keys import SERVICE as KEYS
 from dragoman.stored_keys import Secrets, data_folder, keys
 
-SERVICE = "dragoman-mcp"  # the name under which the keyring holds logins, by address
+SERVICE = "dragoman-mcp"  # the name under which the keyring stores logins, by address
 
 Find: TypeAlias = Callable[[str], str | None]
 
@@ -23,12 +23,12 @@ _SECRET = re.compile(r"key|token|secret|passw|credential|authorization|cookie", 
 
 
 def look_up(name: str) -> str | None:
-    """From the environment, else from where secrets are stored."""
+    """Return the value from the environment, otherwise from the secret store."""
     return os.environ[name] if name in os.environ else keys().read(name)
 
 
 def resolve_references(texts: Mapping[str, str], find: Find = look_up) -> dict[str, str]:
-    """Each text with its references followed: `${NAME}`, `${env:NAME}`, or `${NAME:-otherwise}`."""
+    """Return each text with its references resolved: `${NAME}`, `${env:NAME}`, or `${NAME:-otherwise}`."""
 
     def value(match: re.Match[str]) -> str:
         found = find(match[1])
@@ -40,22 +40,27 @@ def resolve_references(texts: Mapping[str, str], find: Find = look_up) -> dict[s
 
 
 def secret_name(server: str, name: str) -> str:
-    """What a secret of one server is stored as: `a` with `B_C` and `a_b` with `C` are not to share one."""
+    """Return the name under which a server's secret is stored. `a` with `B_C` and `a_b` with `C` get
+    different ones.
+    """
     mark = sha256(f"{server}\0{name}".encode()).hexdigest()[:6].upper()
     return re.sub(r"[^A-Z0-9]", "_", f"MCP_{server}_{name}_{mark}".upper())
 
 
 def looks_secret(name: str, value: str) -> bool:
-    """Whether a value stands here that should be referred to instead."""
+    """Return whether a value looks like a secret that should be a reference instead."""
     return bool(value) and _SECRET.search(name) is not None and _REFERENCE.search(value) is None
 
 
-# What goes with a server that is taken out of the settings.
+# Remove what belongs to a server that is taken out of the settings.
 
 
 def forget_server(name: str, table: Mapping[str, Any], addresses: Collection[str | None]) -> None:
-    """The secrets that were stored for it alone, and its login, unless a server that is left is at the same
-    address. `table` is how its settings were written."""
+    """Remove the secrets stored for this server, and its login, unless a remaining server has the same
+    address.
+
+    `table` is the server's settings as written.
+    """
     for kind in ("env", "headers"):
         for key, value in table.get(kind, {}).items():
             if value == f"${{{secret_name(name, key)}}}":

@@ -1,4 +1,4 @@
-"""What an MCP server lists and sends, read from the SDK's types: definitions of tools, resources."""
+"""Read what an MCP server lists and sends from the SDK's types: definitions of tools, resources."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST = 500  # resources that are listed; there may be more
 
 
 def definitions_of(listed: list[types.Tool]) -> tuple[tuple[Definition, ...], list[str]]:
-    """What a server lists, and what of it cannot be offered."""
+    """Return the definitions that a server lists, and why some cannot be offered."""
     wrong = [
         f"{one.name} needs the tasks of 2025-11-25, which Dragoman does not have: it is left out"
         for one in listed
@@ -47,7 +47,7 @@ def _definition(tool: types.Tool) -> Definition:
 
 
 def describe_hints(hints: types.ToolAnnotations | None) -> str:
-    """What the server claims, as a sentence for the person who decides. Nothing follows from it."""
+    """Return the server's claims, as a sentence for the user who decides. They have no other effect."""
     if hints is None:
         return ""
     claims = []
@@ -88,7 +88,7 @@ def _line(address: str, one: types.Resource | types.ResourceTemplate) -> str:
 
 
 async def contents_of(result: types.ReadResourceResult, context: ToolContext) -> ToolOutput:
-    """As a tool's result with these resources in it would be read."""
+    """Return the resources, read like a tool result that contains them."""
     if not result.contents:
         raise ToolFailed("The resource is empty or missing.")
     blocks: list[types.ContentBlock] = [

@@ -1,4 +1,4 @@
-"""The settings of MCP servers, from tables of our own file or the JSON file that other programs write."""
+"""Read the settings of MCP servers, from tables of our own file or the JSON file of other programs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}"  # without a dot: `mcp.NAME.*` is a rul
 @with_config(extra="forbid")
 @dataclass(slots=True, frozen=True, kw_only=True)
 class McpServer:
-    """One `[mcp.NAME]` table: a program that is started (`command`), or an address that is asked (`url`)."""
+    """One `[mcp.NAME]` table: a program to start (`command`), or an address to connect to (`url`)."""
 
     command: Annotated[str | None, Field(description="the program that is the server")] = None
     args: Annotated[tuple[str, ...], Field(description="its arguments; ${NAME} is looked up")] = ()
@@ -103,7 +103,7 @@ class McpServer:
 
     @property
     def where(self) -> str:
-        """The command line, or the address: for people, without passwords and keys."""
+        """The command line or the address, for people, without passwords and keys."""
         if self.url is not None:
             return redact_text(self.url)
         return " ".join([redact_text(self.command or ""), *redact_arguments(self.args)])
@@ -118,10 +118,10 @@ def read_servers(
     origins: Mapping[str, str] | None = None,
     check: Callable[[Path, bytes], None] | None = None,
 ) -> dict[str, McpServer]:
-    """The servers of a JSON file, if there is one, then those of the tables, which win.
+    """Return the servers of a JSON file, if it exists, then those of the tables, which win.
 
-    `origins` says of `mcp.NAME` where it is set, for the words of an error. `check` raises for content of the
-    file that must not be used.
+    `origins` gives the place where `mcp.NAME` is set, for error messages. `check` raises for file content
+    that must not be used.
     """
     servers = read_json(file, check) if file is not None else {}
     for name, table in tables.items():
@@ -131,7 +131,7 @@ def read_servers(
 
 
 def parse_server(table: Any, at: str, name: str) -> McpServer:
-    """One server, from what a file says. `at` begins the words of the error."""
+    """Return one server from a file's table. `at` begins the error message."""
     if not re.fullmatch(NAME, name):
         raise ConfigError(sentence("mcp.name", at=at))
     try:
@@ -150,7 +150,7 @@ _HTTP = ("http", "streamable-http", "streamableHttp", "streamable_http")
 
 
 def read_json(file: Path, check: Callable[[Path, bytes], None] | None = None) -> dict[str, McpServer]:
-    """The servers of a file with `mcpServers` (or `servers`). What else programs keep there is theirs."""
+    """Return the servers of a file with `mcpServers` (or `servers`). Its other content is ignored."""
     try:
         data = file.read_bytes()
         if check is not None:
@@ -199,16 +199,16 @@ def _describe(fault: Mapping[str, Any]) -> str:
     return f"{message[0].lower()}{message[1:]}"
 
 
-# Names for MCP tools that every provider accepts, the same each time for the same tool.
+# Names for MCP tools that every provider accepts, always the same for the same tool.
 
 
 LONGEST_NAME = 64
 
 
 def local_name(tool: str) -> str:
-    """The tool's name in letters, digits, `_` and `-`. Where that changes it, a mark keeps it apart.
+    """Return the tool's name in letters, digits, `_` and `-`. A changed name gets a distinguishing mark.
 
-    It depends on nothing but the name, so that it stays when other tools come and go.
+    The result depends only on the name, so it stays the same when other tools come and go.
     """
     valid = re.sub(r"[^A-Za-z0-9_-]", "_", tool)
     return (
@@ -219,7 +219,7 @@ def local_name(tool: str) -> str:
 
 
 def offered_name(server: str, tool: str) -> str:
-    """`server_tool`, cut to the length that fits, with a mark where it was cut."""
+    """Return `server_tool`, truncated to the maximum length, with a mark if it was truncated."""
     name = f"{prefix(server)}_{local_name(tool)}"
     return name if len(name) <= LONGEST_NAME else _marked(name, f"{server}\0{tool}", LONGEST_NAME)
 

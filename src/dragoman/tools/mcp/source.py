@@ -1,7 +1,7 @@
-"""The tools of one MCP server as they come and go: started when needed, restarted when it died.
+"""Manage the tools of one MCP server: start it when needed, and restart it when it dies.
 
-The connection lives in a task of its own, so that nobody waits for a server longer than they want to. What
-is known of its tools stays when it dies: a call to one of them starts it again.
+The connection runs in a separate task, so that no caller waits longer for a server than it wants to. The
+known tools remain when the server dies: a call to one of them starts it again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dragoman.tools.mcp.tool_list import Definition, KeptLists, ToolList, resour
 from dragoman.tools.tool import Tool, ToolContext, ToolOutput
 from dragoman.tools.toolbox import Group, open_to
 
-if TYPE_CHECKING:  # the SDK takes most of a second to load: that is done beside the event loop, when needed
+if TYPE_CHECKING:  # The SDK takes most of a second to import, so that is done in a thread, when needed.
     import anyio
     import httpx2
 
@@ -39,30 +39,30 @@ if TYPE_CHECKING:  # the SDK takes most of a second to load: that is done beside
 T = TypeVar("T")
 
 PATIENCE = 5.0  # seconds we wait for a server that starts again, or ends
-PAUSES = (0.5, 2.0, 8.0, 30.0, 120.0)  # between one failure and the next attempt
-BETWEEN_LISTS = 1.0  # seconds before a list that changed is read again, if it changes once more
-GOOD_BYE = 1.0  # seconds for a server that has ended to hear that we go: it may not listen any more
-STEADY = 30.0  # seconds after which a server that dies had not failed to start
+PAUSES = (0.5, 2.0, 8.0, 30.0, 120.0)  # between a failure and the next attempt
+BETWEEN_LISTS = 1.0  # seconds before a changed list is read again, if it changes once more
+GOOD_BYE = 1.0  # seconds to send a goodbye to a server that has ended: it may no longer read
+STEADY = 30.0  # seconds after which the end of a server does not count as a failed start
 LONGEST_RULES = 10_000  # characters
-SHORTEST_SECRET = 6  # characters: what is shorter stands in every text
+SHORTEST_SECRET = 6  # characters: shorter values occur in every text
 
 _log = logging.getLogger("dragoman.tools")
 
 SourceState: TypeAlias = Literal["idle", "starting", "running", "failed", "login"]
 Authorize: TypeAlias = Callable[[McpServer], "httpx2.Auth | None"]
-"""What proves to a server who we are."""
+"""Returns the credentials for a server."""
 
 
 @dataclass(slots=True, frozen=True)
 class _Attempt:
-    """A start that is under way. `settled` is done when the server is there, or will not be."""
+    """A start in progress. `settled` is done when the server is ready or has failed."""
 
     began: float
     settled: asyncio.Future[None]
 
 
 class McpSource:
-    """The tools of one server, as a group of its name."""
+    """The tools of one server, as a group with its name."""
 
     def __init__(
         self,
@@ -76,14 +76,17 @@ class McpSource:
         check: Callable[[], None] | None = None,
         kept: KeptLists | None = None,
     ) -> None:
-        """`check` raises, each time before it is started, where its program may not be. With a list that was
-        `kept`, it starts when one of its tools is called. `patience`: the server's own, else."""
+        """Set up the source. `check` raises, before each start, if the server's program may not run.
+
+        With a `kept` list, the server starts when one of its tools is called. `patience` overrides the
+        server's setting.
+        """
         require("mcp")
         self.name = name
         self.server = server
-        self.error = ""  # why it is not there, for a person
+        self.error = ""  # why it is unavailable, for users
         self.left_out: list[str] = []  # tools that cannot be offered, and why
-        self.for_resources: frozenset[str] = frozenset()  # tools that are ours, to read what it has
+        self.for_resources: frozenset[str] = frozenset()  # our own tools that read its resources
         self._needs_login = False
         self._workspace = workspace
         self._authorize = authorize
@@ -93,7 +96,7 @@ class McpSource:
         self._check = check
         self._kept = kept
         self._group = Group(name, ())
-        self._known = False  # the list was seen once
+        self._known = False  # the list is known
         self._fingerprints: set[str] = set()
         self.started_in: float | None = None  # seconds that the last start took
         self._connection: Connection | None = None
@@ -106,7 +109,7 @@ class McpSource:
         self._ending = False  # by us, to start again
         self._restarting = asyncio.Lock()
         self._diagnostics = Diagnostics()
-        self._secrets: set[str] = set()  # what its references stood for: never shown
+        self._secrets: set[str] = set()  # the values of its references, which are never shown
         if kept is not None and (last := kept.read(name, server)) is not None:
             self._use(last, checked=True)
 
@@ -122,12 +125,12 @@ class McpSource:
 
     @property
     def connection(self) -> Connection | None:
-        """The connection, while there is one."""
+        """The connection, if it is open."""
         return self._connection
 
     @property
     def log(self) -> list[str]:
-        """The last lines that its program wrote to standard error since it was started, without secrets."""
+        """The last lines that the program wrote to standard error since its start, without secrets."""
         return [redact_text(line, self._secrets) for line in self._diagnostics.lines]
 
     # ── what the engine asks for ──────────────────────────────────────────────────────────────────
@@ -136,10 +139,9 @@ class McpSource:
         return self._group
 
     async def ready(self) -> None:
-        """Starts it if nothing is known of its tools. Waits a moment then; a late server joins when it is
-        there."""
+        """Start the server if its tools are unknown, and wait briefly. A late server's tools join later."""
         if self._known and self._kept is not None:
-            return  # a call starts it (L3)
+            return  # A call starts it (L3).
         self._begin()
         attempt = self._attempt
         if attempt is not None and not self._known:
@@ -147,24 +149,26 @@ class McpSource:
             await asyncio.wait({attempt.settled}, timeout=max(left, 0))
 
     async def started(self) -> None:
-        """Waits until it is there, or has failed, if it is on its way."""
+        """Wait until a start in progress has succeeded or failed."""
         if (attempt := self._attempt) is not None:
             await asyncio.wait({attempt.settled})
 
     async def close(self) -> None:
-        """Ends the connection, and the program if there is one."""
+        """End the connection, and the program if there is one."""
         self._closed = True
         if self._scope is not None:
             self._scope.cancel()
         if self._task is not None:
             await asyncio.wait({self._task})
-            self._task = None  # whoever opens it again may do so in another event loop
+            self._task = None  # The next opening may use another event loop.
 
     def reopen(self) -> None:
         self._closed = False
 
     async def restart(self) -> None:
-        """End it if it runs, and start it at once, however often it failed. As `ready`, it waits a moment."""
+        """End the server if it runs and start it immediately, however often it failed. Wait briefly, as
+        `ready` does.
+        """
         async with self._restarting:
             self._ending = True
             try:
@@ -208,14 +212,14 @@ class McpSource:
         return await self._ask(lambda connection: connection.read_resource(uri, context))
 
     async def prompts(self) -> list[ServerPrompt]:
-        """Texts that the server offers to people. ToolFailed where it is not there."""
+        """Return the prompts that the server offers to users. Raises ToolFailed if it is unavailable."""
         return await self._ask(lambda connection: connection.prompts())
 
     async def prompt(self, name: str, values: dict[str, str]) -> str:
         return await self._ask(lambda connection: connection.prompt(name, values))
 
     async def _ask(self, ask: Callable[[Connection], Awaitable[T]]) -> T:
-        """One request, whatever happens to the server: what goes wrong is a ToolFailed in words."""
+        """Make one request, whatever happens to the server. Raises ToolFailed with an explanation."""
         for once_more in (True, False):
             connection = await self._connect()
             try:
@@ -224,12 +228,12 @@ class McpSource:
                 if lost.ran:
                     raise ToolFailed(await self._explain_loss()) from lost
                 if not once_more:
-                    raise ToolFailed(f"MCP server {self.name!r} refused the call: {lost}") from lost
-                await self._wait_for_end()  # it had forgotten us, and never saw the call
+                    raise ToolFailed(f"the server {self.name} refuses the call: {lost}") from lost
+                await self._wait_for_end()  # The server had lost our session, and never received the call.
         raise AssertionError
 
     async def _connect(self) -> Connection:
-        """The connection, started again if it is time for that."""
+        """Return the connection, and start the server again if it is time for that."""
         if self._attempt is None and (self._connection is None or self._connection.ended):
             await self._wait_for_end()
             pause = self._not_before - _now()
@@ -244,7 +248,7 @@ class McpSource:
         return self._connection
 
     async def _explain_loss(self) -> str:
-        """Why it went is known when the task that held it is done."""
+        """Return why the server ended, which is known when the task that held the connection is done."""
         await self._wait_for_end()
         why = f": {self.error.rstrip('.')}" if self.error else ""
         return f"the server {self.name} went away while the call ran{why}. {UNKNOWN_EFFECT}"
@@ -256,7 +260,7 @@ class McpSource:
     # ── its life ──────────────────────────────────────────────────────────────────────────────────
 
     def _begin(self) -> None:
-        """Start it, unless it runs or is on its way. One that failed gets its pause first."""
+        """Start the server, unless it runs or is starting. After a failure, wait for its pause."""
         if self._closed or not self.server.enabled or _now() < self._not_before:
             return
         if self._connection is None and self._attempt is None and (self._task is None or self._task.done()):
@@ -265,7 +269,7 @@ class McpSource:
             self._task = asyncio.create_task(self._run(self._attempt), name=f"mcp {self.name}")
 
     async def _run(self, attempt: _Attempt) -> None:
-        """From the start of a server to its end, whichever way that comes."""
+        """Run the server from start to end, however it ends."""
         diagnostics, error = Diagnostics(), None
         self._diagnostics = diagnostics
         try:
@@ -284,7 +288,7 @@ class McpSource:
                     attempt.settled.set_result(None)
 
     async def _hold_connection(self, attempt: _Attempt, diagnostics: Diagnostics) -> Exception | None:
-        """Keep the connection until it ends: why it did, or None where we ended it."""
+        """Keep the connection until it ends. Return why it ended, or None if we ended it."""
         import anyio
 
         from dragoman.tools.mcp.connection import connect
@@ -296,7 +300,7 @@ class McpSource:
         elicitation = Elicitation(self.name, self._workspace)
         with anyio.CancelScope(deadline=anyio.current_time() + limit) as self._scope:
             authorize = self._authorize or stored_login
-            auth = await in_thread(lambda: authorize(self.server))  # a keyring may wait for a person
+            auth = await in_thread(lambda: authorize(self.server))  # A keyring may wait for a user.
             if self._check is not None:
                 await in_thread(self._check)
             async with connect(
@@ -314,7 +318,7 @@ class McpSource:
                     connection.changed.clear()
                     if await self._read_again(connection, told=failed > 0):
                         failed = 0
-                        await connection.pause(BETWEEN_LISTS)  # one that reports changes without end
+                        await connection.pause(BETWEEN_LISTS)  # in case it reports changes without end
                     else:
                         await connection.pause(PAUSES[min(failed, len(PAUSES) - 1)])
                         failed += 1
@@ -331,12 +335,14 @@ class McpSource:
         return value
 
     async def _read_again(self, connection: Connection, *, told: bool) -> bool:
-        """Its list after a change. Where it cannot be read, calls go on, and what is known of it stays: that
-        is logged, unless it was told before."""
+        """Read the list again after a change. If that fails, calls continue and the known list stays.
+
+        The failure is logged, unless it was logged before. Return whether the list was read.
+        """
         import anyio
 
         if connection.ended:
-            return True  # that was the change
+            return True  # The end was the change.
         try:
             with connection.in_words(), anyio.fail_after(self.server.start_timeout):
                 await self._read_tools(connection)
@@ -360,7 +366,7 @@ class McpSource:
             await in_thread(partial(self._kept.write, self.name, self.server, sound))
 
     def _use(self, found: ToolList, *, checked: bool = False) -> bool:
-        """Whether it is another list than before."""
+        """Use a list. Return whether it differs from the previous one."""
         tools, refused = tools_of(self.name, self.server, found.definitions, self.call, checked=checked)
         self.left_out = [*dict.fromkeys([*found.left_out, *refused])]
         self._fingerprints = {one.fingerprint for one in found.definitions}
@@ -376,7 +382,7 @@ class McpSource:
         return True
 
     def _failed(self, attempt: _Attempt, error: Exception, diagnostics: Diagnostics) -> None:
-        if isinstance(error, ImportError):  # what describes the others needs the same packages
+        if isinstance(error, ImportError):  # Explaining other errors needs the same packages.
             self.error = f"{describe_missing('mcp')} ({error})"
         else:
             self._describe(error, diagnostics)
@@ -397,7 +403,7 @@ class McpSource:
 
 
 def sources_of(servers: Mapping[str, McpServer], **options: Any) -> list[McpSource]:
-    """A source for each server that is on. `options` are those of McpSource."""
+    """Return a source for each enabled server. `options` are those of McpSource."""
     on = {name: server for name, server in servers.items() if server.enabled}
     alike: dict[str, str] = {}
     for name in on:

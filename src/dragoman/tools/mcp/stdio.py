@@ -1,4 +1,4 @@
-"""Starts an MCP server as a program and talks to it line by line, with bounds on what it may write."""
+"""Start an MCP server as a program and exchange lines with it, with limits on what it can write."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from dragoman.tools.mcp.diagnostics import Diagnostics
 from dragoman.tools.permissions import literal
 from dragoman.wire.prose import join_all, read_json
 
-# Reads a line of an MCP server as a message, also one that is hard to read: whoever waits for it is told.
+# Parse a line of an MCP server as a message. If a response is hard to parse, its caller still gets an error.
 
 
 NO_MCP = "it sent invalid MCP data: "
@@ -41,12 +41,15 @@ _ID = rb'"id"\s*:\s*(\d{1,18}|"[^"\\]{1,200}")'
 _VERSION = rb'"jsonrpc"\s*:\s*"2\.0"'
 _AT_START = re.compile(rb"\s*\{\s*(?:" + _VERSION + rb"\s*,\s*)?" + _ID + rb'\s*,\s*(?:"result"|"error")')
 _AT_END = re.compile(_ID + rb"\s*(?:,\s*" + _VERSION + rb"\s*)?\}\s*\Z")
-_TAIL = 300  # bytes at its end in which the name of an answer is looked for
+_TAIL = 300  # bytes at its end in which the ID of a response is searched
 
 
 def read_message(line: bytes) -> types.JSONRPCMessage | None:
-    """None for what is no message. An answer that cannot be read, because it is nested too deep or holds
-    numbers without measure, is an error to whoever asked for it: nothing else would come."""
+    """Return the message, or None if the line is not a message.
+
+    A response that cannot be parsed, such as one nested too deep or with excessive numbers, becomes an error
+    for its caller, which would otherwise wait forever.
+    """
     if not line.lstrip().startswith(b"{"):
         return None
     try:
@@ -54,7 +57,7 @@ def read_message(line: bytes) -> types.JSONRPCMessage | None:
     except ValidationError as error:
         why = str(error.errors(include_url=False, include_input=False)[0]["msg"])
     try:
-        value = join_all(read_json(line))  # cut in the middle of a character, or no UTF-8
+        value = join_all(read_json(line))  # cut inside a character, or not UTF-8
     except (ValueError, RecursionError):
         return _unreadable(_id_of(line), why)
     try:
@@ -66,7 +69,9 @@ def read_message(line: bytes) -> types.JSONRPCMessage | None:
 
 
 def _id_of(line: bytes) -> int | str | None:
-    """Of an answer that is no JSON to us: its name stands before the result, or behind it."""
+    """Return the ID of a response that is not valid JSON for us: the ID comes before the result or
+    after it.
+    """
     found = _AT_START.match(line) or _AT_END.search(line[-_TAIL:])
     if found is None:
         return None
@@ -81,15 +86,16 @@ def _unreadable(id: object, why: str) -> types.JSONRPCMessage | None:
 
 
 MOST_OF_A_LINE = 32 << 20  # an image of 20 MB, in base64
-MOST_NOISE = 4 << 20  # lines that are no messages: a greeting is fine, a flood is not
-GRACE = 2.0  # seconds for a program to end by itself, and again after it was told to
-CERTAIN = 10.0  # seconds until the system has done away with one, also where it is busy
+MOST_NOISE = 4 << 20  # bytes of lines that are not messages: a greeting is fine, a flood is not
+GRACE = 2.0  # seconds for a program to exit by itself, and again after SIGTERM
+CERTAIN = 10.0  # seconds until the system has removed a process, even under load
 
 _CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dragoman" / "pycache"
-"""Where servers in Python keep compiled code: in the folder that trust covers, anyone's would run."""
-_ALSO = ("LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ")  # of the environment, beside PATH, HOME and the like
+"""Where Python servers keep compiled code. In the folder that trust covers, code of any origin would run."""
+# from the environment, in addition to PATH, HOME and the like
+_ALSO = ("LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ")
 
-_CAGE = CageSettings("always", watch=False)  # nobody reads what it is refused
+_CAGE = CageSettings("always", watch=False)  # The refusals are not read.
 _GONE = (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError, OSError)
 
 
@@ -103,13 +109,15 @@ async def open_program(
     *,
     hosts: Sequence[str] | None = None,
 ) -> AsyncIterator[TransportStreams]:
-    """The program while it runs. At the end its input is closed; if it does not go, it and its children are
-    told to, then made to. With `hosts`, in a cage that reaches these alone. OSError where it cannot be
-    started."""
+    """Yield the program's streams while it runs. At the end, close its input, then terminate, then kill it.
+
+    Its children are terminated with it. With `hosts`, it runs in a cage that reaches only these. Raises
+    OSError if it cannot be started.
+    """
     environment = get_default_environment() | {name: os.environ[name] for name in _ALSO if name in os.environ}
     environment |= {"PYTHONPYCACHEPREFIX": str(_CACHE), **env}
     if cwd is not None and Path(command).name != command:
-        command = str(Path(cwd, command))  # a path starts from the folder that the program runs in
+        command = str(Path(cwd, command))  # A relative path starts from the program's working folder.
     found = shutil.which(command, path=environment.get("PATH"))
     if found is None:
         raise FileNotFoundError(sentence("mcp.no_program", command=command))
@@ -164,7 +172,8 @@ async def _served(process: Process, diagnostics: Diagnostics) -> AsyncIterator[T
         try:
             yield incoming, outgoing
         finally:
-            with anyio.CancelScope(shield=True):  # else a cancelled caller would leave the program behind
+            # Otherwise a cancelled caller would leave the program running.
+            with anyio.CancelScope(shield=True):
                 await _stop(process, process.stdin)
             tasks.cancel_scope.cancel()
             for stream in (received, incoming, outgoing, to_send):
@@ -177,7 +186,7 @@ async def _read_messages(
     received: ObjectSendStream[SessionMessage | Exception],
     diagnostics: Diagnostics,
 ) -> None:
-    """Each line that is a message, to the session. It ends when the program, or our patience, does."""
+    """Pass each line that is a message to the session, until the program ends or exceeds a limit."""
     line, noise = bytearray(), 0
     async with received:
         with suppress(*_GONE):
@@ -215,7 +224,7 @@ async def _write_messages(
             line = message.message.model_dump_json(by_alias=True, exclude_unset=True)
             await stdin.send(line.encode("utf-8", "replace") + b"\n")
         return
-    await received.aclose()  # it does not listen any more: whoever waits for an answer is to know
+    await received.aclose()  # The program has stopped reading: calls that wait for an answer must fail.
 
 
 async def _read_stderr(stderr: ByteReceiveStream, diagnostics: Diagnostics) -> None:
@@ -232,7 +241,7 @@ async def _stop(process: Process, stdin: ByteSendStream) -> None:
     _signal(process, signal.SIGTERM)
     await _wait_for_end(process, GRACE)
     if sys.platform != "win32":
-        _signal(process, signal.SIGKILL)  # also its children, where those stay when it goes
+        _signal(process, signal.SIGKILL)  # also its children, if they outlive it
     await _wait_for_end(process, CERTAIN)
 
 
@@ -244,7 +253,7 @@ async def _wait_for_end(process: Process, within: float) -> bool:
 
 
 def _signal(process: Process, number: int) -> None:
-    """To the program and everything it started."""
+    """Signal the program and everything it started."""
     with suppress(ProcessLookupError, PermissionError):
         if sys.platform == "win32":
             process.terminate()
@@ -253,7 +262,7 @@ def _signal(process: Process, number: int) -> None:
 
 
 def _release(process: Process) -> None:
-    """Closes the pipes even where a child that got away holds their other ends: nothing public does."""
+    """Close the pipes even if a detached child holds their other ends. No public API does this."""
     transport = getattr(getattr(process, "_process", None), "_transport", None)
     if transport is not None:
         with suppress(PermissionError):

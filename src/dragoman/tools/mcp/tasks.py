@@ -1,4 +1,4 @@
-"""Calls that a server continues as tasks: Dragoman asks for the result until there is one.
+"""Poll calls that a server continues as tasks until they have a result.
 
 The extension `io.modelcontextprotocol/tasks` of 2026-07-28. The server decides for each call. The older tasks
 of 2025-11-25 are not part of the SDK: tools that need them are left out (`server_tools.py`).
@@ -21,22 +21,22 @@ from dragoman.errors import ToolFailed
 from dragoman.tools.mcp.contents import LONGEST_REPORT
 from dragoman.tools.mcp.diagnostics import UNKNOWN_EFFECT
 
-_PAUSE = 1.0  # seconds between two looks, unless the server names them
+_PAUSE = 1.0  # seconds between two polls, unless the server sets them
 _SHORTEST, _LONGEST = 0.05, 30.0
-_CANCEL = 2.0  # seconds to tell the server that nobody waits any more
+_CANCEL = 2.0  # seconds to cancel the task at the server
 
 _R = TypeVar("_R", bound=types.Result)
 
 
 class _Created(types.Result):
-    """What comes in place of a result."""
+    """What the server sends instead of a result."""
 
     result_type: Literal["task"] = "task"
     task_id: str
 
 
 class _Found(types.Result):
-    """How it is."""
+    """The state of a task."""
 
     status: str
     status_message: str | None = None
@@ -53,7 +53,7 @@ class _Asked(types.Request[dict[str, Any], str]):
 
 
 class TaskExtension(ClientExtension):
-    """`tell` is what the person who waits for the call sees of it."""
+    """The client side of the extension. `tell` shows progress to the user of the call."""
 
     identifier = "io.modelcontextprotocol/tasks"
 
@@ -70,7 +70,8 @@ class TaskExtension(ClientExtension):
         except BaseException as error:
             with anyio.move_on_after(_CANCEL, shield=True), suppress(Exception):
                 await _ask(session, "cancel", types.EmptyResult, task)
-            if isinstance(error, MCPError):  # it has begun: whatever this was, the call is not made again
+            # The task has started, so the call is not repeated, whatever failed.
+            if isinstance(error, MCPError):
                 why = f"the task that the server made of it: {error.message[:2000]}. {UNKNOWN_EFFECT}"
                 raise ToolFailed(why) from error
             raise
@@ -98,7 +99,7 @@ class TaskExtension(ClientExtension):
 
 
 async def _answers(session: ClientSession, asked: dict[str, types.InputRequest]) -> dict[str, Any]:
-    """One question after another: they are for the same person."""
+    """Answer the requests one after another: they are for the same user."""
     answers: dict[str, Any] = {}
     for id, request in asked.items():
         meta = request.params.meta if request.params else None

@@ -1,7 +1,7 @@
-"""The list of a server's tools: made into tools, and kept for the next start without the server.
+"""Turn a server's list of tools into tools, and keep it for the next start without the server.
 
-Nothing here needs the MCP SDK: a list that was kept is read at once, and its server starts when one of its
-tools is called (L3).
+Nothing here needs the MCP SDK. A kept list is read immediately, and its server starts when one of its tools
+is called (L3).
 """
 
 from __future__ import annotations
@@ -30,27 +30,29 @@ CallTool: TypeAlias = Callable[["Definition", Arguments, ToolContext], Awaitable
 
 @dataclass(slots=True, frozen=True)
 class Definition:
-    """A tool as a server describes it. The fingerprint changes with everything that is shown of it."""
+    """A tool as a server describes it. The fingerprint changes with anything that is shown of it."""
 
     name: str
     description: str
     schema: dict[str, JsonValue]
     replay: Replay
-    remark: str  # what the server claims, for the person who decides
+    remark: str  # the server's claims, for the user who decides
     fingerprint: str
 
 
 @dataclass(slots=True, frozen=True)
 class ToolList:
-    """What a server has."""
+    """What a server offers."""
 
     definitions: tuple[Definition, ...] = ()
-    rules: str = ""  # what it says of its tools
+    rules: str = ""  # the server's instructions for its tools
     has_resources: bool = False
     left_out: tuple[str, ...] = ()  # tools that cannot be offered, and why
 
     def sound(self, tools: Iterable[Tool], left_out: Iterable[str]) -> ToolList:
-        """What is kept: definitions that became tools. The next start does not check their schemas again."""
+        """Return the list to keep: only definitions that became tools. The next start skips their schema
+        check.
+        """
         offered = {tool.fingerprint for tool in tools}
         definitions = tuple(one for one in self.definitions if one.fingerprint in offered)
         return replace(self, definitions=definitions, left_out=tuple(left_out))
@@ -60,20 +62,20 @@ _LIST: TypeAdapter[ToolList] = TypeAdapter(ToolList)
 
 
 class KeptLists:
-    """A file for each server, named after all that its settings say: with other settings it has no list."""
+    """The kept lists, one file for each server and its settings: changed settings have no list."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def read(self, name: str, server: McpServer) -> ToolList | None:
-        """None where there is none, or it cannot be read: then the server is asked."""
+        """Return the list. None if it is missing or unreadable: then the server is asked."""
         try:
             return _LIST.validate_json(self._path(name, server).read_bytes())
         except (OSError, ValueError):
             return None
 
     def write(self, name: str, server: McpServer, found: ToolList) -> None:
-        """Whole or not at all. What cannot be written is asked for next time."""
+        """Write the list atomically. If that fails, the server is asked next time."""
         path = self._path(name, server)
         partial = path.with_name(new_id("part"))
         try:
@@ -98,8 +100,10 @@ def tools_of(
     *,
     checked: bool = False,
 ) -> tuple[tuple[Tool, ...], list[str]]:
-    """The tools that can be offered, in the server's order, and what is wrong with the others. Pass `checked`
-    for a list that was kept."""
+    """Return the tools that can be offered, in the server's order, and why the others cannot be.
+
+    Pass `checked` for a kept list.
+    """
     tools: dict[str, Tool] = {}
     wrong: list[str] = []
     for definition in definitions:
@@ -143,7 +147,7 @@ def fingerprint_of(shown: dict[str, Any]) -> str:
     return hashlib.sha256(canonical(shown).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-# The resources of an MCP server as two tools: what there is, and what one of them holds.
+# Offer the resources of an MCP server as two tools: one lists them, the other reads one.
 
 ListResources: TypeAlias = Callable[[ToolContext], Awaitable[ToolOutput]]
 ReadResource: TypeAlias = Callable[[str, ToolContext], Awaitable[ToolOutput]]
@@ -162,8 +166,10 @@ class _Uri(BaseModel):
 def resource_tools(
     server: str, settings: McpServer, taken: Collection[str], find: ListResources, read: ReadResource
 ) -> list[Tool]:
-    """In our own words, since a server's resources are not described by tools. Where the server has tools of
-    these names, they are what is meant."""
+    """Return the resource tools, with our own descriptions because servers do not describe them as tools.
+
+    If the server has tools with these names, the server's tools are used.
+    """
 
     async def run_find(_: BaseModel, context: ToolContext) -> ToolOutput:
         return await find(context)
