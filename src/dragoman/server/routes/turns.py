@@ -193,7 +193,7 @@ async def _facts(context: Context, turn: str) -> list[Fact]:
     try:
         return await context.runtime.turn(turn).facts()
     except ValueError as error:  # The facts are damaged, or a newer version wrote them.
-        raise Unreadable("turn", turn, "one of its facts is not known here") from error
+        raise Unreadable("turn", turn, "this version does not know one of its facts") from error
 
 
 # ── new versions of messages and answers ──────────────────────────────────────────────────────────

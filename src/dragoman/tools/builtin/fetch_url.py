@@ -330,9 +330,9 @@ class _Fetch:
         first, judged = _site(url).removeprefix("www."), _pattern(url)
         for _ in range(REDIRECTS + 1):
             if _is_address(url) and not self._reachable(url.raw_host or ""):
-                raise ToolFailed(f"{url} is not fetched: it is not on the open internet")
+                raise ToolFailed(f"Dragoman does not fetch {url}: it is not on the open internet.")
             if _site(url).removeprefix("www.") != first:  # The rules were checked for the first site only.
-                raise ToolFailed(f"the page has moved to another site: fetch {url} if that is what you want")
+                raise ToolFailed(f"The page redirects to another site. To follow it, fetch {url}.")
             if (pattern := _pattern(url)) != judged:
                 await self._context.require_permission(pattern, f"The page sends on to {url}. Go there?")
                 judged = pattern

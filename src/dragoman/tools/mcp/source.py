@@ -228,7 +228,7 @@ class McpSource:
                 if lost.ran:
                     raise ToolFailed(await self._explain_loss()) from lost
                 if not once_more:
-                    raise ToolFailed(f"the server {self.name} refuses the call: {lost}") from lost
+                    raise ToolFailed(f"MCP server {self.name!r} refused the call: {lost}") from lost
                 await self._wait_for_end()  # The server had lost our session, and never received the call.
         raise AssertionError
 

@@ -375,7 +375,7 @@ class Commands:
                         await self._settle_likewise(other, made)
                 except (DragomanError, ValueError) as error:
                     # It was answered or deleted meanwhile, or is unreadable.
-                    _log.info("question %s is left as it is: %s", other.id, error)
+                    _log.info("question %s stays as it is: %s", other.id, error)
 
     async def _settle_likewise(self, other: Question, made: Answer) -> None:
         likewise = answer_by_rule(await self._authorized(other, other.patterns), made)

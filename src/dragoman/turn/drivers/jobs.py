@@ -131,7 +131,7 @@ class JobDriver(TaskDriver):
             with self._given_up_on_error(started):
                 await self._hand_over(started.turn.id, started.turn.epoch)
         except StoreUnavailable as error:  # The turn is stored. The check for abandoned turns finds it.
-            _log.warning("turn %s is handed over later: %s", started.turn.id, error)
+            _log.warning("will hand over turn %s later: %s", started.turn.id, error)
 
     async def adopt(self, turn: str, *, wanted: bool = False) -> bool:
         """Run the turn here only if a turn of this process waits for it.

@@ -179,7 +179,7 @@ class TaskDriver:
                 await self._release_all()
             if isinstance(error, TurnQuarantined):
                 self._quarantined[turn] = error.why
-                _log.warning("%s; it is left as it is, and can be cancelled or deleted", error)
+                _log.warning("%s; it stays as it is, and you can cancel or delete it", error)
                 with suppress(StoreUnavailable):  # A client that sees the notice must find the turn released.
                     await tell_quarantined(self._store, turn, epoch, error.why)
             raise

@@ -57,6 +57,6 @@ async def shorten(result: ToolResult, call: ToolCall, tool: Tool, store: Store) 
     try:
         blob = await store.put_blob(result.text.encode())
     except StoreUnavailable as error:  # The tool has done its work, so keep at least the shortened result.
-        _log.warning("the whole output of call %s is not kept: %s", call.id, error)
+        _log.warning("cannot keep the whole output of call %s: %s", call.id, error)
         return replace(result, text=f"{shown}\n{NOT_KEPT}", value=None)
     return replace(result, text=shown, value=None, blob=blob)

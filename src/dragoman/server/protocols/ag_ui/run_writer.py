@@ -107,7 +107,7 @@ class AgentRun(TurnWriter):
         """Deliver the results of state-changing calls. Readers of the run receive the new state as events."""
         while self._updates:
             with suppress(AlreadyAnswered, NotFound):  # Another reader of the same turn was faster.
-                await turn.deliver(self._updates.pop(), "The state is changed.")
+                await turn.deliver(self._updates.pop(), "Changed the state.")
 
     # ── what happens ──────────────────────────────────────────────────────────────────────────────
 

@@ -41,7 +41,7 @@ from dragoman.turn.output import Unfit, read_answer
 Outcome: TypeAlias = Literal["completed", "tool_calls", "error", "cancelled"]
 
 STOPPED = "stopped"  # the kind of error when the server stops and the turn resumes after a restart
-BROKEN = "the reply broke off and is written again: ask for it again"
+BROKEN = "The reply broke off, and the model writes it again. Send the request again."
 
 
 @dataclass(slots=True, frozen=True)
