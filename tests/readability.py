@@ -10,12 +10,13 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -168,6 +169,10 @@ def pages() -> Iterator[Page]:
         "web UI", re.findall(r'"((?:[^"\\]|\\.)*)"', (ROOT / "web/src/i18n/en.ts").read_text("utf-8"))
     )
     yield texts("help", _help())
+    packages = [one for one in sorted((ROOT / "src/dragoman").iterdir()) if (one / "__init__.py").exists()]
+    for package in packages:
+        yield texts(f"comments in {package.name}", _comments(package.rglob("*.py")))
+    yield texts("comments in dragoman", _comments((ROOT / "src/dragoman").glob("*.py")))
 
 
 def _english() -> list[str]:
@@ -182,6 +187,21 @@ def _help() -> list[str]:
     for file in sorted((ROOT / "src/dragoman/cli/flags").glob("*.py")):
         found += re.findall(r'help="((?:[^"\\]|\\.)*)"', file.read_text("utf-8"))
         found += re.findall(r'^class .*?\n    """(.*?)"""', file.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    return [" ".join(text.split()) for text in found]
+
+
+def _comments(files: Iterable[Path]) -> list[str]:
+    """Docstrings, and comments that are sentences: a comment after code may be a phrase."""
+    found: list[str] = []
+    for file in sorted(files):
+        text = file.read_text("utf-8")
+        found += [
+            inspect.cleandoc(one) for one in re.findall(r'^ *r?"""(.*?)"""', text, re.DOTALL | re.MULTILINE)
+        ]
+        found += [
+            re.sub(r"\n *# ?", " ", one) for one in re.findall(r"^ *# (.+(?:\n *# .+)*)", text, re.MULTILINE)
+        ]
+        found += re.findall(r"\S  # ((?!noqa|type:|pragma|mypy:|ruff:).+)$", text, re.MULTILINE)
     return [" ".join(text.split()) for text in found]
 
 
