@@ -1,7 +1,6 @@
-"""Puts stored conversations to other models, prompts and agents, and reports what got better and worse.
+"""Send stored conversations to other models, prompts and agents, and report what improved and worsened.
 
-found = cases("evals")
-report = await run(found, models=["ollama/qwen3", "openai/gpt-5.4"], repeats=3)
+found = cases("evals") report = await run(found, models=["ollama/qwen3", "openai/gpt-5.4"], repeats=3)
 print(report.markdown())
 """
 
@@ -15,7 +14,8 @@ if TYPE_CHECKING:
     from dragoman.evaluation.report import CaseRun, Report
     from dragoman.evaluation.stored_turns import case_of_turn
 
-# Each is imported when it is first used: every pytest run loads the plugin that offers cases, few use it.
+# Each name is imported on first use: every pytest run loads the plugin that offers cases, but few runs need
+# it.
 _HOME = {
     "Case": "dragoman.evaluation.case",
     "CaseRun": "dragoman.evaluation.report",

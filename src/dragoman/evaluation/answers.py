@@ -1,4 +1,6 @@
-"""Asks for answers as turns in a store, each once: begun, resumed after a kill, read when they exist."""
+"""Request answers as turns in a store, each only once: start them, resume them after a kill, or read existing
+ones.
+"""
 
 from __future__ import annotations
 
@@ -32,18 +34,18 @@ from dragoman.turn.send import NO_INPUTS, TurnInputs, turn_options
 from dragoman.unattended import CAUTIOUS
 from dragoman.wire.wire import Model
 
-FORMAT = 1  # of the hashes that answers are known by: raise it to ask for all of them again
-# Nothing that is approved here has an effect: a result is recorded, or the cage holds the call.
+FORMAT = 1  # part of the hashes that identify answers; raise it to request all of them again
+# Approved calls have no effect here: results are recorded, or the cage contains the call.
 _ANSWERS: dict[str, Answer] = {**CAUTIOUS, "approve": allow_once(), "run": allow_once()}
-_GLANCE = 0.5  # seconds between looks at a turn that another run asks
+_GLANCE = 0.5  # seconds between checks of a turn that another run started
 
 
 @dataclass(slots=True)
 class AnswerStore:
-    """The turns of all runs in a folder. `spent` is what was paid since it was opened."""
+    """The turns of all runs in a folder. `spent` is the cost since the store was opened."""
 
     file: Path
-    private: Mapping[str, str] = field(default_factory=dict)  # what judges do not see
+    private: Mapping[str, str] = field(default_factory=dict)  # values that judges do not see
     find_model: Callable[[str | None], Model] | None = None
     store: SqliteStore = field(init=False)
     spent: float = 0.0
@@ -64,7 +66,7 @@ class AnswerStore:
         await self._stack.aclose()
 
     async def known(self, conversation: str) -> Answered | None:
-        """The answer, if there is one. One that failed is asked for again."""
+        """Return an existing answer, or None. A failed one is deleted, so that it is requested again."""
         rows = await self.store.turns(conversation)
         if not rows or rows[-1].live:
             return None
@@ -90,9 +92,11 @@ class AnswerStore:
         results: CaseResults | None = None,
         settings: Mapping[str, JsonValue] | None = None,
     ) -> TurnHandle[Any]:
-        """The turn of this conversation: begun in one transaction, or resumed if its process was killed.
+        """Return the turn of this conversation: started in one transaction, or resumed if its process was
+        killed.
 
-        If another run asks it, this one waits until it is over."""
+        If another run started it, wait until it ends.
+        """
         *before, asked = messages
         text = [Text(asked.text)] if asked.text or not asked.files else []
         parts: list[Part] = [*text, *_files(asked)]
@@ -103,7 +107,7 @@ class AnswerStore:
         send = partial(runtime.commands.send, id, parts, options=options, inputs=inputs)
         while True:
             if not (rows := await self.store.turns(id)):
-                with suppress(sqlite3.IntegrityError):  # another run has begun it since
+                with suppress(sqlite3.IntegrityError):  # Another run has started it since.
                     return runtime.turn(await send(opens=opens, history=history))
                 continue
             turn = runtime.turn(rows[-1].id)
@@ -115,14 +119,16 @@ class AnswerStore:
                 if await turn.resume():
                     return turn
                 await asyncio.sleep(_GLANCE)
-            except DragomanError:  # its folder was of a process that is gone
+            except DragomanError:  # Its folder belonged to a process that has ended.
                 await turn.cancel("the run begins it again")
                 await self.store.delete_conversation(id)
 
     async def aside(
         self, model: str, said: str, system: str, output: Output[Any] | None = None, number: int = 0
     ) -> str:
-        """What a judge answers, kept and resumed like every other turn. The same is asked once."""
+        """Return the answer of a judge, stored and resumed like every turn. An equal question is sent only
+        once. Raises BadRequest if the turn failed.
+        """
         id = derived_id("conv", FORMAT, model, system, said, number)
         return (await self.once(id, partial(self._ask_aside, id, model, said, system, output))).text
 
@@ -148,7 +154,7 @@ class AnswerStore:
         return answered
 
     async def once(self, id: str, ask: Callable[[], Coroutine[Any, Any, Answered]]) -> Answered:
-        """The answer that exists by now, else a new one. Two that want the same ask for it together."""
+        """Return the existing answer or request a new one. Concurrent callers share one request."""
         if id not in self._asking:
             self._asking[id] = asyncio.create_task(self._known_or(id, ask))
         return await asyncio.shield(self._asking[id])
@@ -162,7 +168,7 @@ class AnswerStore:
 
 
 async def until_over(turn: TurnHandle[Any], over: asyncio.Event) -> None:
-    """Answer what is asked about, until the turn ends, or `over` ends it."""
+    """Answer approval requests until the turn ends. If `over` is set, cancel the turn."""
     ends = asyncio.create_task(over.wait())
     try:
         while True:

@@ -1,4 +1,4 @@
-"""Imports questions of the Berkeley Function-Calling Leaderboard, and judges calls as its checker does."""
+"""Import questions of the Berkeley Function-Calling Leaderboard, and judge calls as its checker does."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TYPES = {"dict": "object", "float": "number", "tuple": "array", "any": "string"
 
 
 def read_lines(file: Path) -> list[Any]:
-    """The values of a file of JSON lines. ConfigError if a line is invalid."""
+    """Return the values of a JSON lines file. Raises ConfigError if a line is invalid."""
     try:
         return [json.loads(line) for line in file.read_text("utf-8").splitlines() if line.strip()]
     except (OSError, ValueError) as error:
@@ -27,7 +27,7 @@ def read_lines(file: Path) -> list[Any]:
 
 
 def bfcl_cases(questions: Iterable[Any], answers: Iterable[Any] = ()) -> Iterator[Case]:
-    """A case for each question with a single turn. A question without an answer expects no call."""
+    """Yield a case for each question with a single turn. A question without an answer expects no call."""
     truths = {one["id"]: one["ground_truth"] for one in answers}
     for question in questions:
         try:
@@ -59,7 +59,9 @@ def bfcl_cases(questions: Iterable[Any], answers: Iterable[Any] = ()) -> Iterato
 
 
 def is_right(case: Case, answered: Answered) -> str | None:
-    """Each expected call once, every argument among the possible ones; if none is expected, none."""
+    """Return why an answer is wrong, or None. Each expected call must occur once, and no other, with possible
+    arguments.
+    """
     wanted: Any = case.data["calls"]
     left = list(answered.calls)
     for one in wanted:
@@ -99,7 +101,7 @@ def _plain(text: Any) -> str:
 
 
 def json_schema(schema: Any) -> Any:
-    """Its words for types as JSON Schema's."""
+    """Return the schema with the leaderboard's type names translated to those of JSON Schema."""
     if isinstance(schema, list):
         return [json_schema(one) for one in schema]
     if not isinstance(schema, dict):
@@ -111,7 +113,7 @@ def json_schema(schema: Any) -> Any:
 
 
 def _name(name: str) -> str:
-    """As every provider takes it."""
+    """Return the name in a form that every provider accepts."""
     return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:64]
 
 

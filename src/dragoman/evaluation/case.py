@@ -1,4 +1,4 @@
-"""A case: a conversation up to a message, and what is expected. Reads and writes files of them."""
+"""Define a case, which is a conversation up to a message with expectations. Read and write files of cases."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dragoman.evaluation.expected import Answered, Expected, MadeCall
 from dragoman.messages.request import OutputSpec
 
 _STRICT = {"extra": "forbid"}
-FOLDER, RUNS = "evals", "runs"  # of the cases, in a workspace, and of the runs in it
+FOLDER, RUNS = "evals", "runs"  # the folder of cases in a workspace, and the folder of runs in it
 _KINDS = (".toml", ".jsonl")
 
 
@@ -61,7 +61,7 @@ class CaseTool:
 
 @dataclass(slots=True, frozen=True)
 class CaseOrigin:
-    """The stored turn that a case was made from, and how its answer was rated."""
+    """The stored turn that a case was made from, and the rating of its answer."""
 
     turn: str = ""
     conversation: str = ""
@@ -73,11 +73,11 @@ class CaseOrigin:
 
 @dataclass(slots=True, frozen=True)
 class Case:
-    """A conversation up to a message of the user's, and what is expected of the answer.
+    """A conversation up to a user's message, and the expectations for the answer.
 
-    `tools` are names of groups and tools (`files`, `files.read_file`) or definitions. `recorded` is what was
-    answered then: its calls are the recording that tools answer from. With `only_calls` the turn ends at its
-    first calls. `files` are put into the folder of a run in the cage. `data` is for your own checks.
+    `tools` are names of groups and tools (`files`, `files.read_file`) or definitions. `recorded` is the
+    original answer, and its calls are the recording that tools answer from. With `only_calls`, the turn ends
+    at its first calls. A run in the cage writes `files` to its folder. `data` is for custom checks.
     """
 
     id: str
@@ -86,11 +86,12 @@ class Case:
     system: str | None = None
     agent: str | None = None
     options: dict[str, JsonValue] = field(default_factory=dict)
-    settings: dict[str, JsonValue] = field(default_factory=dict)  # of the conversation and its send
+    # settings of the conversation and its request
+    settings: dict[str, JsonValue] = field(default_factory=dict)
     tools: tuple[str | CaseTool, ...] = ()
     recorded: Answered | None = None
-    output: OutputSpec | None = None  # the type that the answer has to have
-    given: tuple[CaseMessage, ...] = ()  # the answer's first replies: the model is asked for the next
+    output: OutputSpec | None = None  # the required type of the answer
+    given: tuple[CaseMessage, ...] = ()  # the answer's first replies; the model is asked for the next
     only_calls: bool = False
     files: dict[str, str] = field(default_factory=dict)
     labels: tuple[str, ...] = ()
@@ -112,9 +113,10 @@ def _adapter() -> TypeAdapter[Case]:
 
 
 def cases(*places: str | Path) -> list[Case]:
-    """The cases of these files and folders: TOML with one case, or JSON lines with one each.
+    """Return the cases of these files and folders: TOML with one case, or JSON lines with one case each.
 
-    ConfigError for a file that cannot be read, and for an id that two cases have."""
+    Raises ConfigError if a file is unreadable or two cases have the same ID.
+    """
     found: dict[str, Case] = {}
     for file in _files_in(map(Path, places or (FOLDER,))):
         for where, values in _read(file):
@@ -126,19 +128,21 @@ def cases(*places: str | Path) -> list[Case]:
 
 
 def save_cases(found: Iterable[Case], folder: str | Path) -> list[Path]:
-    """Write each case to a TOML file of its own. A file that exists stays as it is: you may have edited it.
+    """Write each case to a separate file and return the new files.
 
-    Returns the files that are new."""
+    An existing file is not changed, because you can have edited it.
+    """
     written = []
     for case in found:
         values = values_of(case)
         text = f"{json.dumps(values, ensure_ascii=False)}\n" if _has_null(values) else toml_of(case)
-        kind = ".jsonl" if _has_null(values) else ".toml"  # TOML has no null
+        kind = ".jsonl" if _has_null(values) else ".toml"  # TOML has no null.
         name = re.sub(r"[^\w.-]", "-", case.id)
         file = Path(folder) / f"{name}{kind}"
         file.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with file.open("x", encoding="utf-8", errors="replace") as out:  # JSON may hold half a character
+            # JSON can contain lone surrogates.
+            with file.open("x", encoding="utf-8", errors="replace") as out:
                 out.write(text)
         except FileExistsError:
             continue
@@ -147,13 +151,13 @@ def save_cases(found: Iterable[Case], folder: str | Path) -> list[Path]:
 
 
 def values_of(case: Case) -> dict[str, Any]:
-    """As JSON, without what is as it is by default."""
+    """Return the case as JSON, without default values."""
     values: dict[str, Any] = _adapter().dump_python(case, mode="json", exclude_defaults=True)
     return values
 
 
 def toml_of(case: Case) -> str:
-    """The case as a person reads it: long text over several lines, expectations first."""
+    """Return the case as readable TOML: long text on several lines, and expectations first."""
     values = values_of(case)
     ordered = {name: values[name] for name in ("id", "expect") if name in values} | values
     return "\n".join([_HEAD, *_table(ordered, ())]) + "\n"
@@ -191,7 +195,7 @@ def _read(file: Path) -> Iterator[tuple[str, object]]:
 
 
 def case_from(values: object, where: str) -> Case:
-    """The case with these values. ConfigError names the first of them that is wrong."""
+    """Return the case with these values. Raises ConfigError that names the first invalid value."""
     try:
         return _adapter().validate_python(values)
     except ValidationError as error:
@@ -211,7 +215,9 @@ _INLINE = ("arguments", "data", "options", "parameters", "result", "schema", "se
 
 
 def _table(values: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
-    """The lines of a table: its values, then the tables in it. TOML has no null, so values have none."""
+    """Yield the lines of a table: its values, then the tables in it. The values contain no null, which TOML
+    lacks.
+    """
     below = {name: one for name, one in values.items() if name not in _INLINE and _holds_tables(one)}
     for name, one in values.items():
         if name not in below:

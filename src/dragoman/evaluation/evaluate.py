@@ -1,8 +1,8 @@
-"""Runs cases: every case with every model, prompt and agent, as often as wanted, each answer asked for once.
+"""Run cases with every model, prompt and agent, as often as requested. Each answer is requested only once.
 
-A run is a set of turns in a store of its own. The id of a turn's conversation is a hash of everything that
-determines the answer. So an answer that exists is not asked for again, and a run that was killed resumes as
-every turn does: run the same cases again.
+A run consists of turns in a separate store. The ID of a turn's conversation is a hash of everything that
+determines the answer. So an existing answer is not requested again, and a killed run resumes like every turn:
+run the same cases again.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ from dragoman.wire.files.attachments import UsesBlobs
 from dragoman.wire.wire import Model
 
 Check: TypeAlias = Callable[[Case, Answered], "bool | str | Awaitable[bool | str | None] | None"]
-"""A function that judges an answer. False, or a text that says why, is a failure."""
+"""A function that judges an answer. It fails by returning False, or a text that says why."""
 
-_LETTERS = 4  # of a token, about
-_REPLY = 250  # tokens of an answer of which nothing is known
+_LETTERS = 4  # approximate letters of a token
+_REPLY = 250  # estimated tokens of an unknown answer
 
 _JUDGE = """\
 You judge an answer that a language model gave. You read the question, the calls that the model made with \
@@ -70,7 +70,9 @@ else."""
 
 @dataclass(slots=True, frozen=True)
 class Progress:
-    """How far a run is. `cached` answers existed before. `cost` is what the run paid, if prices are known."""
+    """The progress of a run. `cached` answers existed before. `cost` is the cost of the run, if prices are
+    known.
+    """
 
     done: int
     total: int
@@ -81,7 +83,7 @@ class Progress:
 
 @dataclass(slots=True, frozen=True)
 class Estimate:
-    """What a run asks for. `cost` None: the price of a model is unknown."""
+    """The size of a run. `cost` is None if the price of a model is unknown."""
 
     total: int
     cached: int
@@ -97,7 +99,7 @@ class _Ask:
     variant: Variant
     repeat: int
     setup: EvalSetup
-    id: str  # of its conversation
+    id: str  # the ID of its conversation
 
 
 async def run(
@@ -120,15 +122,16 @@ async def run(
     on_estimate: Callable[[Estimate], None] | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Report:
-    """Ask every case of every model, prompt and agent, `repeats` times, and report.
+    """Run every case with every model, prompt and agent, `repeats` times, and return a report.
 
-    `models` are names, or models by the names of the report. `like` is a runtime whose agents, plugins,
-    rules, tools and system prompt the turns have. `prompts` are other system prompts by name; None is that of
-    `like`. Tools answer from the recording, or run in a cage. A call that was never recorded fails, or the
-    judge simulates the tool, or the function `answering` is asked. Answers stay in `folder`, so that no run
-    asks for them twice.
+    `models` are names, or models by the names that the report shows. `like` is a runtime whose agents,
+    plugins, rules, tools and system prompt the turns use. `prompts` are other system prompts by name, and
+    None stands for that of `like`. Tools answer from the recording, or run in a cage. A call without a
+    recording fails, or the judge simulates the tool, or the function `answering` is called. Answers stay in
+    `folder`, so that no run requests them twice.
 
-    ConfigError, before anything is asked, for what a case needs and the run does not have."""
+    Raises ConfigError before the first request if the run lacks something that a case needs.
+    """
     private = private_fields(like)
     mask = mask_of(private)
     cases = [_changed(case, mask.show) for case in cases] if mask.names else [*cases]
@@ -136,7 +139,7 @@ async def run(
         place = Path(folder) if folder is not None else Path(temporary)
         place.mkdir(parents=True, exist_ok=True)
         if folder is not None:
-            (place / ".gitignore").write_text("*\n")  # answers are cached here, not reviewed
+            (place / ".gitignore").write_text("*\n")  # This folder is a cache and must not be committed.
         async with _EvalRun(
             AnswerStore(place / "turns.db", private),
             cases,
@@ -163,7 +166,7 @@ async def run(
 
 @dataclass(slots=True)
 class _EvalRun:
-    """What a run holds while it lasts."""
+    """The state of a run."""
 
     answers: AnswerStore
     cases: list[Case]
@@ -180,7 +183,7 @@ class _EvalRun:
     find_model: Callable[[str | None], Model] = field(init=False)
     known: dict[str, Model] = field(default_factory=dict)
     setups: dict[str, EvalSetup] = field(default_factory=dict)
-    left: Counter[int] = field(default_factory=Counter)  # answers to come, by setup
+    left: Counter[int] = field(default_factory=Counter)  # number of missing answers, by setup
     opened: dict[int, asyncio.Future[tuple[Runtime, AsyncExitStack]]] = field(default_factory=dict)
     stack: AsyncExitStack = field(default_factory=AsyncExitStack)
 
@@ -211,7 +214,7 @@ class _EvalRun:
     def plan(
         self, prompts: Mapping[str, str | None] | None, agents: Sequence[Agent | str | None], repeats: int
     ) -> list[_Ask]:
-        """All answers that the run needs. ConfigError where one cannot be had."""
+        """Return all answers that the run needs. Raises ConfigError if one is impossible."""
         self._check()
         known = {agent.name: agent for agent in self.like.services.agents.values()} if self.like else {}
         known |= {one.name: one for one in agents if isinstance(one, Agent)}
@@ -222,7 +225,7 @@ class _EvalRun:
             for agent in agents
         ]
         for variant in variants:
-            self.find_model(variant.model)  # NotFound says which model is unknown
+            self.find_model(variant.model)  # raises NotFound for an unknown model
             for agent in [variant.agent] if variant.agent else [case.agent for case in self.cases]:
                 if agent is not None and agent not in known:
                     raise ConfigError(f"Unknown agent '{agent}'. Known agents: {', '.join(known) or 'none'}.")
@@ -241,7 +244,7 @@ class _EvalRun:
 
     @property
     def _judges(self) -> set[str]:
-        """The models that judge, and the one that simulates."""
+        """The judging models, and the one that simulates tools."""
         named = {rubric.model or self.judge for one in self.cases for rubric in one.expect.rubrics}
         return {one for one in (*named, self.judge if self.unrecorded == "simulate" else None) if one}
 
@@ -316,7 +319,7 @@ class _EvalRun:
             async with asyncio.TaskGroup() as workers:
                 for _ in range(min(concurrency, len(asks))):
                     workers.create_task(work())
-        except BaseExceptionGroup as errors:  # a fault of the run: what it has answered is kept
+        except BaseExceptionGroup as errors:  # The run has a fault, but its answers so far are kept.
             raise errors.exceptions[0] from None
         recorded = [
             await self._graded(one, Variant(one.recorded.model), 0, one.recorded)
@@ -334,7 +337,7 @@ class _EvalRun:
         return replace(await self._graded(ask.case, ask.variant, ask.repeat, answered), cached=cached)
 
     async def _answered(self, ask: _Ask) -> Answered:
-        """A turn of the real machine, with tools that answer for it."""
+        """Run a case as a real turn, with tools that answer from the recording."""
         answered = await self._answered_by_turn(ask)
         self.answers.spent += answered.cost or 0.0
         return answered
@@ -352,7 +355,7 @@ class _EvalRun:
 
         async def stop() -> NoReturn:
             over.set()
-            await asyncio.Event().wait()  # until the turn is cancelled
+            await asyncio.Event().wait()  # Wait until the turn is cancelled.
             raise AssertionError
 
         results = CaseResults(case, stop, self._answering())
@@ -378,7 +381,7 @@ class _EvalRun:
         if case.given:
             options = replace(options, model=ask.id)
             partly = GivenReplies(self.find_model(ask.variant.model), case.given)
-            self.known[ask.id] = cast("Model", partly)  # by `__getattr__`
+            self.known[ask.id] = cast("Model", partly)  # It forwards attributes with `__getattr__`.
         output = SchemaOutput(case.output) if case.output is not None else None
         try:
             turn = await self.answers.begin(
@@ -391,7 +394,8 @@ class _EvalRun:
                 settings=settings,
             )
             await until_over(turn, over)
-        except (BadRequest, NotFound) as error:  # of this variant alone: a model that cannot read the files
+        # The failure concerns only this variant: for example, its model cannot read the files.
+        except (BadRequest, NotFound) as error:
             return Answered(ask.variant.model, error=str(error))
         finally:
             ask.setup.results.pop(ask.id, None)
@@ -404,7 +408,9 @@ class _EvalRun:
     # ── runtimes ──────────────────────────────────────────────────────────────────────────────────
 
     async def _runtime(self, setup: EvalSetup) -> Runtime:
-        """Opened for the first case that needs it, closed after the last."""
+        """Return the runtime of a setup. It is opened for the first case that needs it, and closed after the
+        last.
+        """
         if (opening := self.opened.get(id(setup))) is None:
             self.opened[id(setup)] = opening = asyncio.ensure_future(self._open(setup))
         return (await asyncio.shield(opening))[0]
@@ -450,7 +456,9 @@ class _EvalRun:
         return CaseRun(case.id, variant, repeat, answered, tuple(met))
 
     async def _judged(self, case: Case, answered: Answered, rubric: Rubric) -> Met:
-        """By the majority of the votes. A judge that cannot answer is a failure, which says so."""
+        """Judge an answer by the majority of votes. A judge that fails counts as a failed expectation, with
+        the reason.
+        """
         model = rubric.model or self.judge or ""
         question = {
             "question": case.messages[-1].text,
@@ -472,7 +480,7 @@ class _EvalRun:
         return Met("judged", passed, "" if passed else reason, prompt, model, tuple(votes))
 
     async def _estimate(self, fresh: Sequence[_Ask], total: int) -> Estimate:
-        """By what was recorded, else by the length of the messages. Judges are not counted."""
+        """Estimate the run from recorded usage, or from the length of messages. Judges are not included."""
         tokens, cost = 0, 0.0
         known = True
         by_model: dict[str, Usage] = {}
@@ -485,9 +493,9 @@ class _EvalRun:
         return Estimate(total, total - len(fresh), tokens, cost if known else None)
 
     async def _cost(self, model: str, usage: Usage) -> float | None:
-        """None if the price is unknown."""
+        """Return the cost, or None if the price is unknown."""
         price: Callable[[Usage], Awaitable[float | None]] | None
-        price = getattr(self.find_model(model), "cost_of", None)  # a custom model can have none
+        price = getattr(self.find_model(model), "cost_of", None)  # Custom models can lack this method.
         return await price(usage) if price is not None else None
 
 
@@ -508,11 +516,11 @@ def _changed(case: Case, change: Callable[[str], str]) -> Case:
 
 
 async def _checked(name: str, check: Check, case: Case, answered: Answered) -> Met:
-    """A check that raises has failed, as a test has."""
+    """Return the result of a check. If the check raises, it has failed, as a test does."""
     try:
         said = check(case, answered)
         said = await said if inspect.isawaitable(said) else said
-    except Exception as error:  # whatever a function of the user's raises is its verdict
+    except Exception as error:  # Any exception of a custom function is its verdict.
         return Met(name, False, f"{type(error).__name__}: {error}")
     return Met(name, said is None or said is True, said if isinstance(said, str) else "")
 
@@ -540,5 +548,6 @@ def _named(
 
 def _forget(reader: object, blobs: RunBlobs) -> None:
     blobs.ended = True
-    if (forget := getattr(reader, "forget_blobs", None)) is not None:  # not all can
+    # Not every model source has this method.
+    if (forget := getattr(reader, "forget_blobs", None)) is not None:
         forget(blobs)

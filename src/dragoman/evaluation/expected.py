@@ -1,4 +1,4 @@
-"""What a case expects of a turn, and whether a turn meets it. Rubrics and functions are judged elsewhere."""
+"""Define what a case expects, and compare it with a turn. Rubrics and functions are judged elsewhere."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dragoman.messages.message import canonical
 from dragoman.messages.usage import Usage
 from dragoman.redaction import HIDDEN, redact_value
 
-_STRICT = {"extra": "forbid"}  # a misspelled expectation would expect nothing
+_STRICT = {"extra": "forbid"}  # A misspelled expectation would otherwise expect nothing.
 
 
 @dataclass(slots=True, frozen=True)
@@ -32,17 +32,17 @@ class MadeCall:
 
     @property
     def identity(self) -> str:
-        """Equal for two calls of one tool with equal arguments."""
+        """A string that is equal for calls of the same tool with equal arguments."""
         return f"{self.tool} {canonical(self.arguments)}"
 
     def is_same(self, made: MadeCall) -> bool:
-        """Whether this recorded call was made again."""
+        """Return whether the other call repeats this recorded one."""
         return self.tool == made.tool and same(self.arguments, made.arguments)
 
 
 @dataclass(slots=True, frozen=True)
 class Answered:
-    """What a turn did: its answer, its calls and what they used. `seconds` are those of the model alone."""
+    """The result of a turn: answer, calls and usage. `seconds` counts only the time of the model."""
 
     model: str = ""
     text: str = ""
@@ -63,7 +63,7 @@ class Answered:
 
 @dataclass(slots=True, frozen=True)
 class Divergence:
-    """The first call in which two answers differ. None: one of them has no call there."""
+    """The first call in which two answers differ. None means that one of them has no call there."""
 
     at: int
     before: MadeCall | None
@@ -78,7 +78,9 @@ class Divergence:
 
 @dataclass(slots=True, frozen=True)
 class ExpectedCall:
-    """A call of this tool. `schema` is a JSON schema that its arguments fit, in place of `arguments`."""
+    """An expected call of a tool. `schema` is a JSON schema for the arguments, as an alternative to
+    `arguments`.
+    """
 
     tool: str
     arguments: dict[str, JsonValue] | None = None
@@ -90,7 +92,7 @@ class ExpectedCall:
         _check_schema(self.schema)
 
     def is_met(self, call: MadeCall, *, exactly: bool) -> bool:
-        """Whether this is the call. If not `exactly`, the call can have more arguments."""
+        """Return whether this is the call. Without `exactly`, the call can have more arguments."""
         if call.tool != self.tool:
             return False
         if self.schema is not None and _faults(call.arguments, self.schema):
@@ -110,7 +112,7 @@ class ExpectedCall:
 
 @dataclass(slots=True, frozen=True)
 class MostUsed:
-    """What a turn can use at most."""
+    """Upper limits for the usage of a turn."""
 
     rounds: int | None = None
     tokens: int | None = None
@@ -122,7 +124,9 @@ class MostUsed:
 
 @dataclass(slots=True, frozen=True)
 class Rubric:
-    """What a model judges an answer by. The majority of its votes counts. `model` None: that of the run."""
+    """Instructions for a judging model. The majority of its votes counts. `model` None stands for the run's
+    judge.
+    """
 
     text: str
     model: str | None = None
@@ -133,11 +137,11 @@ class Rubric:
 
 @dataclass(slots=True, frozen=True)
 class Expected:
-    """What a case expects. Everything that is named has to be met.
+    """The expectations of a case. All given ones must be met.
 
-    `exactly` lists the calls in order, `any_order` the same without the order. An empty list expects none.
-    `at_least` are among the calls, `never` are not. `changed` expects another answer than the recorded
-    one. `checks` name functions that are given to the run.
+    `exactly` lists the calls in order, and `any_order` lists them in any order. An empty list expects no
+    calls. The calls must include `at_least` and must not include `never`. `changed` expects an answer that
+    differs from the recorded one. `checks` are names of functions that the run provides.
     """
 
     equals: str | None = None
@@ -161,7 +165,7 @@ class Expected:
 
 @dataclass(slots=True, frozen=True)
 class Vote:
-    """What a judge said, once."""
+    """One vote of a judge."""
 
     passed: bool
     reason: str
@@ -169,7 +173,9 @@ class Vote:
 
 @dataclass(slots=True, frozen=True)
 class Met:
-    """Whether one expectation was met, and if not, why. Of a judgment, `prompt`, `model` and `votes` too."""
+    """Whether an expectation was met, with the reason if not. A judgment also has `prompt`, `model` and
+    `votes`.
+    """
 
     name: str
     passed: bool
@@ -180,13 +186,13 @@ class Met:
 
 
 def same(kept: JsonValue, made: JsonValue) -> bool:
-    """Whether they are equal, or were before a secret was hidden in what a case keeps."""
+    """Return whether two values are equal, ignoring secrets that the case keeps hidden."""
     wanted = canonical(kept)
     return canonical(made) == wanted or (HIDDEN in wanted and canonical(redact_value(made)) == wanted)
 
 
 def diverges(before: Answered, after: Answered) -> Divergence | None:
-    """The first call in which they differ, None where all calls are equal."""
+    """Return the first call in which two answers differ, or None if all calls are equal."""
     for at in range(max(len(before.calls), len(after.calls))):
         one = before.calls[at] if at < len(before.calls) else None
         other = after.calls[at] if at < len(after.calls) else None
@@ -196,7 +202,7 @@ def diverges(before: Answered, after: Answered) -> Divergence | None:
 
 
 def compare_with(expected: Expected, answered: Answered, recorded: Answered | None) -> Iterator[Met]:
-    """All expectations that need no judge and no function."""
+    """Yield the results of all expectations that need neither a judge nor a function."""
     text = answered.text
     if expected.equals is not None:
         yield _met("equals", text.strip() == expected.equals.strip(), f"the answer is {_short(text)}")
@@ -209,7 +215,7 @@ def compare_with(expected: Expected, answered: Answered, recorded: Answered | No
     yield from _calls_met(expected, answered.calls)
     if expected.changed and recorded is not None:
         as_it_was = same(recorded.text.strip(), text.strip())
-        if not text.strip():  # an answer of calls alone
+        if not text.strip():  # The answer consists of calls only.
             as_it_was = as_it_was and diverges(recorded, answered) is None
         yield _met("changed", not as_it_was, "the answer is as it was recorded")
     if expected.most is not None:
@@ -236,8 +242,10 @@ def _calls_met(expected: Expected, calls: Sequence[MadeCall]) -> Iterator[Met]:
 
 
 def _unmet(wanted: Sequence[ExpectedCall], calls: Sequence[MadeCall], *, exactly: bool) -> list[ExpectedCall]:
-    """Those that no call is left for, if as many as possible get one (augmenting paths)."""
-    taken: dict[int, int] = {}  # calls to expectations
+    """Return the expectations that no call is left for, when as many as possible are met (augmenting
+    paths).
+    """
+    taken: dict[int, int] = {}  # from calls to expectations
 
     def place(one: int, seen: set[int]) -> bool:
         for at, call in enumerate(calls):
@@ -274,12 +282,14 @@ def _fits_schema(text: str, schema: Mapping[str, JsonValue]) -> Met:
 
 
 def _faults(value: JsonValue, schema: Mapping[str, JsonValue]) -> list[str]:
-    """The first one. The library is imported where a case has a schema: 0.15 s."""
-    registry = import_module("referencing").Registry()  # which fetches no reference
+    """Return the first fault, if any. The library takes 0.15 s to import, so it is imported only for
+    schemas.
+    """
+    registry = import_module("referencing").Registry()  # An empty registry fetches no references.
     validator = import_module("jsonschema").Draft202012Validator(schema, registry=registry)
     try:
         return [str(error.message) for error in islice(validator.iter_errors(value), 1)]
-    except Exception as error:  # a reference to nowhere, or into itself: then nothing can be said to fit
+    except Exception as error:  # A reference is missing or refers to itself, so no value can match.
         return [f"the schema cannot be followed: {error}"]
 
 

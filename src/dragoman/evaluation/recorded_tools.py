@@ -1,4 +1,4 @@
-"""A runtime whose tools answer from recordings, so that a case can be asked again without effects."""
+"""Build a runtime whose tools answer from recordings, so that cases can be repeated without effects."""
 
 from __future__ import annotations
 
@@ -35,34 +35,35 @@ from dragoman.workspace.workspaces import Workspace
 ToolsUsed: TypeAlias = Literal["recorded", "cage"]
 Unrecorded: TypeAlias = Literal["fail", "simulate", "ask"]
 Answering: TypeAlias = Callable[[Case, ToolSpec, MadeCall], Awaitable[str]]
-"""Gives a result for a call that was never recorded."""
+"""Returns a result for a call that has no recording."""
 
-_LEFT_OUT = ("snapshots", "daily_limit", "titles")  # plugins that are about more than the turn itself
-_TASKS = "agents"  # the group of the tool that gives work to another agent
-_RECORDED_TASKS = "recorded_agents"  # and the one in its place
-_CONTAINED = ("basics", "files", "shell")  # groups that reach no further than their folder and the cage
-_LONGEST = 3600.0  # seconds that a person, or a model, can take to answer for a tool
+_LEFT_OUT = ("snapshots", "daily_limit", "titles")  # plugins that affect more than the turn itself
+_TASKS = "agents"  # the group of the tool that gives tasks to other agents
+_RECORDED_TASKS = "recorded_agents"  # the group that replaces it
+_CONTAINED = ("basics", "files", "shell")  # groups that affect only their folder and the cage
+_LONGEST = 3600.0  # seconds that a user or a model can take to answer for a tool
 _NONE = "No result is recorded for this call. Answer without it."
 
 
 @dataclass(slots=True)
 class CaseResults:
-    """The results that the tools of one turn give. Equal calls get theirs in the recorded order."""
+    """The results for the tools of one turn. Equal calls get theirs in the recorded order."""
 
     case: Case
-    stop: Callable[[], Awaitable[NoReturn]]  # ends the turn
+    stop: Callable[[], Awaitable[NoReturn]]  # Ends the turn.
     answering: Answering | None = None
-    fault: Exception | None = None  # of `answering`
-    made: list[tuple[str, Arguments]] = field(default_factory=list)  # before another process took over
+    fault: Exception | None = None  # an error of `answering`
+    # calls from before another process resumed the turn
+    made: list[tuple[str, Arguments]] = field(default_factory=list)
     _left: dict[str, list[tuple[JsonValue, MadeCall]]] = field(default_factory=dict)
 
     def resume(self, messages: Iterable[Message]) -> None:
-        """Calls of these messages that have their results do not get them a second time."""
+        """Skip recorded results that calls of these messages have already received."""
         calls = (call for message in messages for call in message.all_calls)
         self.made = [(call.tool, call.arguments) for call in calls if call.state.settled]
 
     async def answer(self, tool: Tool, arguments: Arguments) -> JsonValue | ToolOutput:
-        """The recorded result of this call, else a new one. Raises ToolFailed if the call failed."""
+        """Return the recorded result of this call, or a new one. Raises ToolFailed if the call failed."""
         if tool.name not in self._left:
             self._left[tool.name] = self._recorded(tool)
         if (call := _take(self._left[tool.name], arguments)) is not None:
@@ -77,7 +78,7 @@ class CaseResults:
             text = await self.answering(self.case, tool.spec(), MadeCall(tool.name, dict(arguments)))
         except ToolFailed:
             raise
-        except Exception as error:  # no result, so no answer that is worth keeping
+        except Exception as error:  # Without a result, no answer is worth keeping.
             self.fault = error
             await self.stop()
         return ToolOutput(text, metadata={SIMULATED: True})
@@ -97,7 +98,7 @@ def _take(left: list[tuple[JsonValue, MadeCall]], arguments: JsonValue) -> MadeC
 
 
 def _spelled(tool: Tool, arguments: Arguments) -> Any:
-    """As the tool reads them: `1` and `1.0` are the same for a number."""
+    """Return the arguments as the tool parses them: for a number, `1` and `1.0` are equal."""
     try:
         return _dumped(tool.parameters.validate(arguments))
     except ValueError:
@@ -110,9 +111,11 @@ def _dumped(arguments: Any) -> Any:
 
 @dataclass(slots=True)
 class EvalSetup:
-    """All that a turn of a run has but its model: tools, prompt, agents, rules. Equal tools share it.
+    """The tools, prompt, agents and rules of a run's turns, but not their model. Cases with equal tools share
+    it.
 
-    `content` is what of it determines an answer."""
+    `content` is the part that determines an answer.
+    """
 
     like: Runtime | None
     tools: tuple[str | CaseTool, ...]
@@ -155,7 +158,9 @@ class EvalSetup:
     def runtime(
         self, store: Path, find_model: Callable[[str | None], Model], folder: Path | None = None
     ) -> Runtime:
-        """With a store for its turns alone. It resumes no turn by itself: the run resumes its own."""
+        """Return a runtime with a store for these turns. It adopts no turns, because the run resumes them
+        itself.
+        """
         services = self.like.services if self.like is not None else None
         allowed = [
             Rule("*", "*", "allow", "an evaluation"),
@@ -188,23 +193,27 @@ class EvalSetup:
         )
 
     def _workspace(self, folder: Path | None) -> Workspace | None:
-        """The project's, for what it says to the model; in the cage a folder of this turn alone."""
+        """Return the project's workspace, whose prompt the model reads. In the cage, its folder is that of
+        this turn.
+        """
         project = self.like.services.workspaces.main if self.like is not None else None
         if folder is None:
             return project
         return Workspace(folder) if project is None else replace(project, folder=folder)
 
     def switches(self, given: JsonValue) -> dict[str, bool]:
-        """Those of the case that mean a tool here. No agent is given a real task."""
+        """Return the case's switches that match a tool. No agent can give real tasks."""
         names = {name for group in self.groups for name in (group.name, *(t.name for t in group.tools))}
         kept = {n: bool(on) for n, on in given.items() if n in names} if isinstance(given, dict) else {}
         return {**kept, _TASKS: False} if self.agents else kept
 
     def _groups(self) -> Iterator[Group]:
-        """The groups that the case names, as they are now, and those that it defines. Starts no server.
+        """Yield the groups that the case names, in their current form, and those that it defines. No server
+        is started.
 
-        Two kinds of tools run: programs, over the results of their calls, and in the cage the built-in ones
-        of contained groups. A group of the same name from elsewhere is not contained."""
+        Two kinds of tools really run: programs, which use the results of their calls, and in the cage the
+        built-in tools of contained groups. A group with such a name from another source is not contained.
+        """
         now = {group.name: group for group in (self.like.services.toolbox.groups if self.like else ())}
         chosen: dict[str, tuple[Group, list[Tool]]] = {}
         for one in self.tools:
@@ -251,7 +260,7 @@ class EvalSetup:
 
 
 class GivenReplies:
-    """A model whose first replies in a turn are recorded ones. In all else it is the model itself."""
+    """A model whose first replies in a turn are recorded ones. Otherwise it forwards to the real model."""
 
     def __init__(self, model: Model, given: Sequence[CaseMessage]) -> None:
         self._model = model
@@ -274,7 +283,7 @@ class GivenReplies:
 
 
 def only_found(find_model: Callable[[str | None], Model]) -> Callable[[str | None], Model]:
-    """Models of another runtime, which are not to read their attachments from this one for good."""
+    """Wrap the models of another runtime, so that they do not read attachments from this one permanently."""
 
     def find(name: str | None) -> Model:
         return find_model(name)
@@ -283,14 +292,14 @@ def only_found(find_model: Callable[[str | None], Model]) -> Callable[[str | Non
 
 
 def _with_recorded_tasks(agent: Agent) -> Agent:
-    """An agent that can give tasks gets the recorded results of those."""
+    """Give an agent that can give tasks the recorded results of those tasks."""
     if agent.tools is None or not {_TASKS, f"{_TASKS}.task"} & {*agent.tools}:
         return agent
     return replace(agent, tools=(*agent.tools, _RECORDED_TASKS))
 
 
 def _without_tools(plugin: Plugin) -> Plugin:
-    """The plugin itself, with the state it has, but for its tools: they are among the groups already."""
+    """Return the plugin with its state but without its tools, which the groups already contain."""
     if not plugin.tools:
         return plugin
     kind = type(plugin)
@@ -300,7 +309,7 @@ def _without_tools(plugin: Plugin) -> Plugin:
 
 
 class RunBlobs:
-    """Reads attachments for models that belong to another runtime, as long as the run lasts."""
+    """Reads attachments for models of another runtime while the run lasts."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -322,7 +331,7 @@ class RunBlobs:
 
 
 def _content_of(plugin: Plugin) -> JsonValue:
-    """A plugin's name, and its parameters as far as they are plain values: another limit, another answer."""
+    """Return a plugin's name and its plain parameters: a different limit can change the answer."""
     plain = (str, int, float, NoneType)
     named = vars(plugin).items()
     known: dict[str, JsonValue] = {

@@ -1,4 +1,4 @@
-"""A report: what passed, what got better and worse, where answers diverge, and what it cost."""
+"""Build the report of a run: passes, changes, divergences and cost."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from dragoman.evaluation.stored_turns import with_texts
 from dragoman.messages.codec import Codec
 from dragoman.plugins.privacy import Mask
 
-_Z = 1.96  # of a 95 % interval
-_LONGEST = 2000  # characters of a result that a report keeps
+_Z = 1.96  # for a 95 % interval
+_LONGEST = 2000  # maximum characters of a result in a report
 
 
 @dataclass(slots=True, frozen=True, order=True)
 class Variant:
-    """What answered: a model, with a prompt and an agent by their names."""
+    """A model with the names of a prompt and an agent."""
 
     model: str
     prompt: str = ""
@@ -40,7 +40,7 @@ class Variant:
 
 @dataclass(slots=True, frozen=True)
 class CaseRun:
-    """One answer to one case. `skipped` says why there is none."""
+    """One answer to one case. `skipped` says why there is no answer."""
 
     case: str
     variant: Variant
@@ -52,7 +52,7 @@ class CaseRun:
 
     @property
     def passed(self) -> bool | None:
-        """None if nothing was expected, or nothing was asked."""
+        """None if the case expects nothing or was skipped."""
         return all(one.passed for one in self.met) if self.met and not self.skipped else None
 
     @property
@@ -62,7 +62,7 @@ class CaseRun:
 
 @dataclass(slots=True, frozen=True)
 class ReportCase:
-    """What a report shows of a case."""
+    """The content of a case in a report."""
 
     id: str
     question: str
@@ -78,7 +78,7 @@ class PassRate:
     total: int
     low: float
     high: float
-    every_time: float  # pass^k, k being the repeats
+    every_time: float  # pass^k, where k is the number of repeats
 
     @property
     def rate(self) -> float:
@@ -87,7 +87,7 @@ class PassRate:
 
 @dataclass(slots=True, frozen=True)
 class Changed:
-    """A case that passed before and fails now, or the other way round."""
+    """A case whose result changed between passed and failed."""
 
     case: str
     variant: Variant
@@ -97,7 +97,7 @@ class Changed:
 
 @dataclass(frozen=True)
 class Report:
-    """The answers of a run, and what the same expectations say of the recorded ones."""
+    """The answers of a run, and the same expectations applied to the recorded answers."""
 
     name: str
     created: float
@@ -130,7 +130,7 @@ class Report:
 
     @classmethod
     def load(cls, file: str | Path) -> Report:
-        """A report that a run saved. ConfigError if the file is invalid."""
+        """Return a saved report. Raises ConfigError if the file is invalid."""
         try:
             return _REPORT.load(Path(file).read_bytes())
         except (OSError, ValidationError) as error:
@@ -138,7 +138,7 @@ class Report:
             raise ConfigError(f"Cannot read the report '{file}': {why}. Run the cases again.") from error
 
     def save(self, folder: str | Path) -> Path:
-        """Whole or not at all, as `NAME.json`."""
+        """Save the report atomically as `NAME.json`, and return the file."""
         file = Path(folder) / f"{self.name}.json"
         fresh = file.with_name(f".{file.name}.{os.getpid()}")
         fresh.write_text(self.json(), "utf-8", errors="replace")
@@ -149,19 +149,21 @@ class Report:
         return _REPORT.dump(self)
 
     def masked(self, mask: Mask) -> Report:
-        """With the masks of private values in their place: a report goes to other people."""
+        """Return the report with masks instead of private values, because reports are shared with other
+        people.
+        """
         return _REPORT.from_json(with_texts(_REPORT.to_json(self), mask.hide))
 
     # ── what it says ──────────────────────────────────────────────────────────────────────────────
 
     @cached_property
     def variants(self) -> list[Variant]:
-        """In the order in which they were asked."""
+        """The variants in the order of their requests."""
         return list(dict.fromkeys(one.variant for one in self.runs))
 
     @property
     def skipped(self) -> str:
-        """What was left out, and why."""
+        """A sentence about answers that were skipped, or an empty string."""
         skipped = sum(bool(one.skipped) for one in self.runs)
         return f"Not asked: {skipped} of {len(self.runs)}. The cost limit was reached." if skipped else ""
 
@@ -176,11 +178,11 @@ class Report:
         return self._by_case.get((case, variant), [])
 
     def passes(self, case: str, variant: Variant) -> bool | None:
-        """Whether most of the answers passed. None if nothing was expected of any."""
+        """Return whether most answers passed. None if nothing was expected."""
         return _majority(self.runs_of(case, variant))
 
     def pass_rate(self, variant: Variant) -> PassRate:
-        """The interval takes into account that answers to one case are alike."""
+        """Return the pass rate. The interval accounts for the similarity of answers to one case."""
         by_case = []
         for case in self.cases:
             passed = [one.passed for one in self.runs_of(case.id, variant) if one.passed is not None]
@@ -192,7 +194,7 @@ class Report:
         return PassRate(right, total, low, high, every)
 
     def changes(self, earlier: Report | None = None) -> list[Changed]:
-        """What got better and worse than in the recording, or than in an earlier run."""
+        """Return what changed compared with the recording, or with an earlier run."""
         found = []
         for case in self.cases:
             for variant in self.variants:
@@ -207,16 +209,20 @@ class Report:
         return found
 
     def like(self, variant: Variant) -> Variant:
-        """The same variant, or the only one there is: a prompt can have changed in the settings."""
+        """Return the same variant. If there is only one, return that: its prompt can have changed in the
+        settings.
+        """
         return self.variants[0] if len(self.variants) == 1 else variant
 
     def divergence(self, run: CaseRun) -> Divergence | None:
-        """Where the calls of an answer part from those of the recorded one."""
+        """Return the first call in which an answer differs from the recorded one, or None."""
         base = self.recorded.get(run.case)
         return diverges(base.answered, run.answered) if base is not None else None
 
     def failures(self) -> Iterator[tuple[CaseRun, str, list[str]]]:
-        """For each case and variant with failed answers: the first of those, how often, and all reasons."""
+        """Yield each case and variant with failed answers: the first failure, how many failed, and all
+        reasons.
+        """
         for runs in self._by_case.values():
             failed = [one for one in runs if one.passed is False]
             if failed:
@@ -226,11 +232,11 @@ class Report:
                 yield failed[0], f"{len(failed)} of {len(runs)}", [*reasons, *parted]
 
     def meets(self, threshold: float) -> bool:
-        """Whether every variant passes this share, and nothing was left out."""
+        """Return whether every variant reaches this pass rate and nothing was skipped."""
         return not self.skipped and all(self.pass_rate(one).rate >= threshold for one in self.variants)
 
     def cost(self, variant: Variant) -> float | None:
-        """None if the price of a reply is unknown."""
+        """Return the cost of a variant, or None if the price of a reply is unknown."""
         costs = [one.answered.cost for one in self.runs if one.variant == variant and not one.skipped]
         return None if any(cost is None for cost in costs) else sum(cost or 0.0 for cost in costs)
 
@@ -238,12 +244,12 @@ class Report:
         return sum(one.answered.usage.total for one in self.runs if one.variant == variant)
 
     def seconds(self, variant: Variant) -> float:
-        """The median."""
+        """Return the median seconds of a variant's answers."""
         found = [one.answered.seconds for one in self.runs if one.variant == variant and not one.skipped]
         return statistics.median(found) if found else 0.0
 
     def rows(self, earlier: Report | None = None) -> Iterator[tuple[str, ...]]:
-        """A line for each variant, below `HEADS`."""
+        """Yield a line for each variant, with the columns of `HEADS`."""
         changes = self.changes(earlier)
         for variant in self.variants:
             rate, cost = self.pass_rate(variant), self.cost(variant)
@@ -262,7 +268,7 @@ class Report:
     # ── for other programs ────────────────────────────────────────────────────────────────────────
 
     def markdown(self, earlier: Report | None = None) -> str:
-        """For a pull request."""
+        """Return the report as Markdown for a pull request."""
         lines = [
             "### Evaluation",
             "",
@@ -288,7 +294,7 @@ class Report:
         return "\n".join(lines) + "\n"
 
     def junit(self) -> str:
-        """A suite for each variant, and a test for each answer."""
+        """Return the report as JUnit XML, with a suite for each variant and a test for each answer."""
         root = ElementTree.Element("testsuites", name=_xml(self.name))
         for variant in self.variants:
             runs = [one for one in self.runs if one.variant == variant]
@@ -324,13 +330,15 @@ _REPORT: Codec[Report] = Codec(Report)
 
 
 def reports_in(folder: str | Path) -> list[Path]:
-    """The saved reports, the oldest first."""
+    """Return the saved reports, oldest first."""
     found = [one for one in Path(folder).glob("*.json") if not one.name.startswith(".")]
     return sorted(found, key=lambda one: (one.stat().st_mtime, one.name))
 
 
 def find_report(folder: str | Path, name: str) -> Path:
-    """The report of this name, or the `last` one. NotFound names those that exist."""
+    """Return the report of this name, or the `last` one. Raises NotFound with the names of existing
+    reports.
+    """
     files = reports_in(folder)
     if name == "last" and files:
         return files[-1]
@@ -347,7 +355,9 @@ def _majority(runs: Sequence[CaseRun]) -> bool | None:
 
 
 def _independent(by_case: Sequence[tuple[int, int]]) -> float:
-    """How many independent answers the runs are worth: at least one per case, at most each answer."""
+    """Return how many independent answers the runs are equivalent to: from one for each case up to all of
+    them.
+    """
     total = sum(count for _, count in by_case)
     rate = sum(passed for passed, _ in by_case) / total
     if len(by_case) < 2 or not 0 < rate < 1:
@@ -364,7 +374,7 @@ def _wilson(rate: float, count: float) -> tuple[float, float]:
 
 
 def _shortened(run: CaseRun) -> CaseRun:
-    """A report is read by people: it keeps the beginning of a long result."""
+    """Shorten long results, because people read the report."""
     calls = tuple(
         replace(call, result=f"{call.result[:_LONGEST]}…")
         if isinstance(call.result, str) and len(call.result) > _LONGEST
@@ -379,7 +389,7 @@ def _why(reasons: Sequence[str]) -> str:
 
 
 def _plain(text: str) -> str:
-    """On one line, as text: an answer is not to write into a pull request what it likes."""
+    """Return the text on one line and escaped, so that an answer cannot add markup to a pull request."""
     short = " ".join(text.split())[:400]
     return "".join(f"\\{one}" if one in "\\`*_[]<>#|!@" else one for one in short)
 
@@ -389,5 +399,5 @@ def _cell(text: str) -> str:
 
 
 def _xml(text: str) -> str:
-    """Without characters that XML has no way to write."""
+    """Replace characters that XML cannot represent."""
     return re.sub(r"[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "�", text)

@@ -1,4 +1,4 @@
-"""Makes cases of stored turns: what was said before, what was answered, and the results of its calls."""
+"""Make cases from stored turns: the messages before the answer, the answer, and the results of its calls."""
 
 from __future__ import annotations
 
@@ -25,19 +25,21 @@ from dragoman.turn.facts import FACT, Fact, ReplyReceived, RequestBuilt, TurnFai
 from dragoman.turn.steps.finalize import answer_of
 from dragoman.turn.steps.request_layers import offer_of
 
-UNRECORDED, SIMULATED = "unrecorded", "simulated"  # marks of results that a run made up
-_DECIDED = ("model", "mode", "review", "private", "system", "agent", "workspace")  # by the run, or kept apart
+UNRECORDED, SIMULATED = "unrecorded", "simulated"  # marks of results that the run invented
+# settings that the run determines, or that are stored separately
+_DECIDED = ("model", "mode", "review", "private", "system", "agent", "workspace")
 _FAULT = "The answer does not have this fault, which a person found in an earlier one: {note}"
 
 
 async def case_of_turn(
     runtime: Runtime, turn: str, *, message: str | None = None, rating: Rating | None = None
 ) -> Case:
-    """A case of a stored turn, without secrets. The runtime has the tools that the turn had. `message` is a
-    reply of the turn: those before it are given, and the case asks for this one again.
+    """Return a case of a stored turn, without secrets. The runtime must have the turn's tools.
 
-    A badly rated turn has to change, and to lose the fault that the note names. Any other turn is expected to
-    make the same calls. BadRequest if the turn is running, or cannot be read."""
+    `message` names a reply of the turn. Earlier replies are then given, and the case asks for this one again.
+    A badly rated turn must change and lose the fault that the note names. Any other turn is expected to make
+    the same calls. Raises BadRequest if the turn is running or unreadable.
+    """
     store = runtime.store
     row = await store.turn(turn)
     if row.live:
@@ -85,7 +87,7 @@ async def case_of_turn(
 
 
 def private_fields(runtime: Runtime | None) -> dict[str, str]:
-    """What the settings of a runtime keep from models. A case and a report have the masks in its place."""
+    """Return the private values of a runtime's settings. Cases and reports contain masks instead."""
     plugins = runtime.services.plugins if runtime is not None else ()
     return {
         name: one for plugin in plugins if isinstance(plugin, Privacy) for name, one in plugin.fields.items()
@@ -93,7 +95,7 @@ def private_fields(runtime: Runtime | None) -> dict[str, str]:
 
 
 def with_texts(value: Any, change: Callable[[str], str]) -> Any:
-    """A JSON value with every text in it changed."""
+    """Return a JSON value with `change` applied to every string in it."""
     match value:
         case str():
             return change(value)
@@ -106,7 +108,7 @@ def with_texts(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def answered_in(facts: Sequence[Fact], messages: Sequence[Message]) -> Answered:
-    """What a stored turn did, by its facts and its messages."""
+    """Return the result of a stored turn from its facts and messages."""
     replies = [message for message in messages if message.role == "assistant"]
     usage = sum((message.usage for message in replies if message.usage is not None), Usage())
     started = next((one.options.started_with for one in facts if isinstance(one, TurnStarted)), None)
@@ -125,7 +127,7 @@ def answered_in(facts: Sequence[Fact], messages: Sequence[Message]) -> Answered:
 
 
 def _waits(facts: Sequence[Fact]) -> Iterator[float]:
-    """How long each reply took, without the time before a process resumed the turn."""
+    """Yield the seconds of each reply, without the time before a process resumed the turn."""
     asked = 0.0
     for fact in facts:
         if isinstance(fact, RequestBuilt):
@@ -170,7 +172,9 @@ def _expected_of(recorded: Answered, rating: Rating | None) -> Expected:
 
 
 def _settings_of(settings: Mapping[str, Any], options: TurnOptions) -> dict[str, JsonValue]:
-    """What else the conversation and its send said of the turn, as `run` gives it to the turn again."""
+    """Return the other settings of the conversation and its request, as `run` passes them to the turn
+    again.
+    """
     kept = {name: value for name, value in settings.items() if name not in _DECIDED and name != "tools"}
     extra: dict[str, JsonValue] = {"dialect": options.dialect} if options.dialect is not None else {}
     if options.disabled:
@@ -179,13 +183,13 @@ def _settings_of(settings: Mapping[str, Any], options: TurnOptions) -> dict[str,
 
 
 def _tools_of(toolbox: Toolbox, offer: Offer, options: TurnOptions) -> Iterator[str | CaseTool]:
-    """Names of tools that every runtime of these settings has; definitions of those that others brought."""
+    """Yield names of tools that every runtime with these settings has, and definitions of all others."""
     offered = {id(tool): name for name, tool in offer.tools.items()}
     brought = {spec.name for spec in options.client_tools}
     for group in toolbox.groups:
         on = [tool for tool in group.tools if id(tool) in offered and tool.name not in brought]
         if group.name == "output":
-            continue  # every runtime has it
+            continue  # Every runtime has it.
         if any(offered[id(tool)] in offer.sources for tool in on):
             for tool in on:
                 spec = tool.spec(offered[id(tool)])
@@ -207,7 +211,9 @@ def _id_of(text: str, turn: str, given: int) -> str:
 
 
 def _without_secrets(case: Case, mask: Mask) -> Case:
-    """Nothing that looks like a key, and no text that is private, also in attached texts."""
+    """Return the case without strings that look like keys and without private values, including those in text
+    attachments.
+    """
 
     def hide(text: str) -> str:
         return redact_text(mask.hide(text))
@@ -223,12 +229,12 @@ def _without_secrets(case: Case, mask: Mask) -> Case:
 
 
 def _in_data(url: str, change: Callable[[str], str]) -> str:
-    """The URL with its text changed: if it has data, with the text that the data is."""
+    """Return the URL with `change` applied: to the text in a data URL, or to the URL itself."""
     head, mark, data = url.partition(";base64,")
     if not mark:
         return change(url)
     try:
         text = b64decode(data).decode("utf-8")
-    except ValueError:  # an image, or another format
+    except ValueError:  # The data is an image or another binary format.
         return url
     return f"{head}{mark}{b64encode(change(text).encode()).decode('ascii')}"

@@ -1,4 +1,4 @@
-"""The plugins that every runtime has, in their order."""
+"""Define the plugins that every runtime has, and their order."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def built_in_plugins(
     titles_by_model: bool,
     title_length: int,
 ) -> list[Plugin]:
-    """As the parameters of `Runtime` say."""
+    """Return the plugins for these parameters of `Runtime`."""
     daily: list[Plugin] = []
     if max_daily_tokens is not None or max_daily_cost is not None:
         daily.append(DailyLimit(store, max_tokens=max_daily_tokens, max_cost=max_daily_cost, clock=clock))

@@ -1,4 +1,4 @@
-"""Makes room when a conversation no longer fits: old tool outputs go first, then the head is summed up."""
+"""Make room when a conversation does not fit: clear old tool results first, then summarize the head."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ _PROMPT = (
 )
 
 _SO_FAR = "What came before, compacted:"
-_MOST_PIECES = 20  # of a head that does not fit into one request
-_LONGEST = 2000  # tokens of a summary
-_CUT_REPLY = 2  # messages: the one that was cut off, and what asks it to go on
+_MOST_PIECES = 20  # maximum number of parts of a head that does not fit into one request
+_LONGEST = 2000  # maximum tokens of a summary
+_CUT_REPLY = 2  # number of messages: the one that was cut off, and the request to continue it
 
 
 class Compaction(Plugin):
-    """Acts when a request would fill more than `threshold` of the model's context; None turns it off.
+    """Shrinks a request that would fill more than `threshold` of the model's context. None turns it off.
 
-    The originals stay in the tree. It makes the request smaller, or says that it cannot.
+    The original messages stay in the tree. If the request cannot shrink enough, the turn fails with the
+    reason.
     """
 
     answers_only = True
@@ -52,19 +53,19 @@ class Compaction(Plugin):
                 f"The compaction threshold must be above 0 and at most 1, or None, not {threshold}."
             )
         self.threshold = threshold
-        self.policy: Policy = policy  # of earlier tool use, as everywhere in this house
-        self.context = context  # tokens, where the model's own number is not known
-        self.keep = keep  # messages that are never summed up
-        self.clear_after = clear_after  # messages whose results are never cleared
+        self.policy: Policy = policy  # the policy for earlier tool use, as in other plugins
+        self.context = context  # tokens to assume if the model's context size is unknown
+        self.keep = keep  # number of messages that are never summarized
+        self.clear_after = clear_after  # number of messages whose results are never cleared
 
     async def on_after_request(self, reply: Message, turn: TurnView, append: Appender) -> None:
-        """A reply that filled the context goes on when there is room again, once a turn."""
+        """Continue a reply that filled the context when there is room again, once in a turn."""
         if reply.finish == "context" and reply.text and self._may_sum_up(turn):
             await append.and_request("Your reply was cut off. Go on exactly where it stopped.")
 
     async def on_before_request(self, request: Request, turn: TurnView) -> None:
         if not turn.talks or not turn.can_complete:
-            return  # what is sent is not the conversation, or there is nobody to sum it up
+            return  # The request is not the conversation, or no model can summarize it.
         last = next((message for message in reversed(turn.messages) if message.role == "assistant"), None)
         if last is not None and last.finish == "context" and self._may_sum_up(turn):
             await self._sum_up(request, turn, "the context is full", _CUT_REPLY)
@@ -87,20 +88,20 @@ class Compaction(Plugin):
             raise _does_not_fit()
 
     async def on_error(self, error: Exception, turn: TurnView) -> bool:
-        """The provider says that it was too much: sum up, and ask again, once a turn."""
+        """Summarize and retry when the provider refuses a request as too long, once in a turn."""
         if not isinstance(error, ContextOverflow) or not self._may_sum_up(turn):
             return False
         request = Request(turn.model, ())
         return await self._sum_up(request, turn, "the provider refused the request as too long", self.keep)
 
     def _may_sum_up(self, turn: TurnView) -> bool:
-        """Once a turn is enough: what does not help then would be tried for ever."""
+        """Allow one summary in a turn: if that does not help, retries would never end."""
         if self.threshold is None or not turn.talks or not turn.can_complete:
             return False
         return not any(summary_of(one) is not None for one in turn.messages)
 
     def _clear(self, request: Request) -> None:
-        """Leave out what older calls returned. The newest results stay."""
+        """Clear the results of older calls. The newest results stay."""
         last = len(request.messages) - self.clear_after
         request.messages = tuple(
             RequestMessage(said.role, tuple(map(_cleared, said.parts))) if place < last else said
@@ -117,7 +118,7 @@ class Compaction(Plugin):
         longest = _LONGEST if limit is None else min(_LONGEST, limit // 8)
         reply: Message | None = None
         for piece in _pieces(_as_lines(head), limit, longest):
-            if reply is not None:  # it is paid for, whatever becomes of the next
+            if reply is not None:  # Count this reply's cost, whatever happens to the next request.
                 await turn.count_summary(reply)
             text = f"{_SO_FAR}\n{reply.text}\n\n{piece}" if reply is not None else piece
             said = (RequestMessage("user", (Text(text),)), RequestMessage("user", (Text(_PROMPT),)))
@@ -140,7 +141,9 @@ def _does_not_fit() -> ProviderError:
 
 
 async def _summary(asked: Request, turn: TurnView) -> Message:
-    """By the small model, where there is one and it can: what is summed up may be too much for it alone."""
+    """Return a summary by the small model, if it succeeds. Otherwise use the turn's model: the text can be
+    too long for the small one.
+    """
     if turn.has_small_model:
         try:
             return await turn.complete(replace(asked), purpose="summary")
@@ -150,23 +153,28 @@ async def _summary(asked: Request, turn: TurnView) -> Message:
 
 
 def size(request: Request) -> int:
-    """Tokens, by a rule of thumb: enough to see that a limit is near."""
+    """Estimate the tokens of a request, well enough to notice a close limit."""
     texts = [request.system, *(canonical(tool.parameters) + tool.description for tool in request.tools)]
     texts += [_text_of(part) for said in request.messages for part in said.parts]
     return sum(_tokens(text) + 4 for text in texts)
 
 
 def _tokens(text: str) -> int:
-    """Four characters of English are a token, one of Chinese is, and other scripts lie between: the more
-    bytes a character has, the less often a tokenizer has seen it beside others."""
+    """Estimate the tokens of a text. A token is four characters of English, or one of Chinese.
+
+    Other scripts are in between: the more bytes a character has, the fewer of its sequences a tokenizer
+    knows.
+    """
     more = 0 if text.isascii() else len(text.encode("utf-8", "replace")) - len(text)
     return len(text) // 4 + more * 3 // 8
 
 
 def _split(shown: Sequence[Message], keep: int) -> tuple[list[Message], str]:
-    """The head that is summed up, and the first message that is not: of a short path, and where the head
-    would be a summary already, the last one alone. A call and its result are one part, so that no cut can
-    come between them."""
+    """Return the head to summarize, and the ID of the first message after it.
+
+    If the path is short, or the head would only be a summary, everything but the last message is summarized.
+    A call and its result are in one part, so no cut separates them.
+    """
     summed = int(summary_of(shown[0]) is not None)
     cut = len(shown) - keep
     if cut <= summed:
@@ -175,8 +183,9 @@ def _split(shown: Sequence[Message], keep: int) -> tuple[list[Message], str]:
 
 
 def _as_lines(head: Sequence[Message]) -> list[str]:
-    """The messages of the head as plain text: it is read, not answered, and calls in it need no tools to be
-    offered."""
+    """Return the messages of the head as plain text. The model reads it but does not answer it, so calls in
+    it need no tool definitions.
+    """
     lines = []
     for said in window(head):
         texts = [_text_of(_cleared(part)) for part in said.parts]
@@ -185,9 +194,13 @@ def _as_lines(head: Sequence[Message]) -> list[str]:
 
 
 def _pieces(lines: Sequence[str], limit: int | None, longest: int) -> list[str]:
-    """What is summed up one after the other: all at once, unless it was said to a model with more room. A
-    piece is half of the context, since the size is a guess, the summary so far goes with it, and providers
-    count what may be answered. No message is cut: a value that is to be masked in it would not be found."""
+    """Return the parts that are summarized one after the other. One part suffices unless a model with a
+    larger context wrote the text.
+
+    A part is half of the context: the size is an estimate, the summary so far is included, and providers
+    count the possible answer. No message is split, because a private value across a split could not be
+    masked.
+    """
     room = math.inf
     if limit is not None and sum(map(_tokens, (*lines, _PROMPT))) > limit - longest:
         room = limit / 2

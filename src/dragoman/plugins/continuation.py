@@ -1,4 +1,4 @@
-"""Go on after a reply that was cut off: at the provider's pause, or at its limit of length."""
+"""Continue a reply that was cut off by the provider's pause or by its length limit."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dragoman.messages.message import Message
 from dragoman.turn.plugin import Appender, Plugin
 from dragoman.turn.view import TurnView
 
-# Lets a model go on where its reply was cut off by the length limit.
+# This plugin lets a model continue a reply that the length limit cut off.
 
 
 USUAL = 3
 
 
 class Length(Plugin):
-    """Asks for the rest of a reply that ended with `length`, `times` at most.
+    """Requests the rest of a reply that ended with `length`, at most `times` times.
 
-    Where nothing is said, that is three times, and never where `max_tokens` is set: who names a limit means
-    the whole reply. A reply with calls is left alone: what was cut off of them is told to the model as their
-    result. One that is still cut off in the end is told to the person.
+    The default is three times, and none if `max_tokens` is set, because such a limit applies to the whole
+    reply. A reply with calls is not continued: the model learns from their results that they were cut off.
+    The user is notified if the reply is still cut off at the end.
     """
 
     answers_only = True
@@ -36,21 +36,21 @@ class Length(Plugin):
             await append.and_request("Your reply was cut off. Go on exactly where it stopped.")
 
     def _times(self, turn: TurnView) -> int:
-        """As the conversation has it, else the settings, else as it is usual."""
+        """Return the number of continuations: from the conversation, the settings, or the default."""
         wanted = turn.settings.get("continuations", self.times)
         if isinstance(wanted, int):
             return wanted
         return 0 if turn.options.get("max_tokens") is not None else USUAL
 
 
-# Goes on with a reply that its provider interrupted while its own tools worked.
+# This plugin continues a reply that the provider interrupted while the provider's tools worked.
 
 
 class Pause(Plugin):
-    """Sends a reply that ended with `pause` back as it is: the model goes on in the middle of it.
+    """Sends a reply that ended with `pause` back unchanged, so that the model continues in the middle of it.
 
-    A pause counts as a round of calls, so the limits of the turn bound how often. One with calls of ours goes
-    on by itself, when they have their results.
+    A pause counts as a round of calls, so the limits of the turn apply to it. A reply with Dragoman's calls
+    continues anyway when they have their results.
     """
 
     answers_only = True

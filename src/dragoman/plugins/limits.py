@@ -1,4 +1,6 @@
-"""Rounds, tokens, cost, time and calls of a turn: at a limit it ends with an answer, not with an error."""
+"""Limit the rounds, tokens, cost, time and calls of a turn. At a limit, the turn ends with an answer, not an
+error.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Team:
-    """Users who share daily limits: members by name, and users whose provider has a group of this name."""
+    """Users who share daily limits: named members, and users whose provider group has this name."""
 
     members: frozenset[str] = frozenset()
     max_daily_tokens: int | None = None
@@ -31,12 +33,14 @@ class Team:
 
 
 class RoundLimit(Plugin):
-    """So many batches of calls a turn. The batch after the last is skipped, and the answer asked for."""
+    """Limits the batches of calls in a turn. The batch after the last is skipped, and the model must
+    answer.
+    """
 
     def __init__(self, max_rounds: int = 10) -> None:
         if type(max_rounds) is not int:
-            raise ConfigError(f"'max_rounds' must be a whole number of 0 or more, not {max_rounds!r}.")
-        Limits(max_rounds=max_rounds)  # raises for what is no limit
+            raise ConfigError(f"max_rounds is a whole number of 0 or more, not {max_rounds!r}")
+        Limits(max_rounds=max_rounds)  # raises ConfigError for an invalid limit
         self.max_rounds = max_rounds
 
     async def on_before_request(self, request: Request, turn: TurnView) -> None:
@@ -48,7 +52,7 @@ class RoundLimit(Plugin):
             calls.skip(sentence("limit.round" if limit == 1 else "limit.rounds", count=limit))
 
     def _limit(self, turn: TurnView) -> int:
-        """Of the conversation, else of the agent, else of the settings."""
+        """Return the limit of the conversation, the agent or the settings, in this order."""
         own = turn.settings.get("max_rounds")
         if isinstance(own, int):
             return own
@@ -57,9 +61,10 @@ class RoundLimit(Plugin):
 
 
 class Budget(Plugin):
-    """Limits on what a turn may use. None means no limit. An unknown cost cannot be counted: that is told.
+    """Limits the usage of a turn. None means no limit. An unknown cost cannot be counted, so the user is
+    notified.
 
-    An agent's own limits come before these.
+    An agent's limits take precedence.
     """
 
     def __init__(
@@ -75,13 +80,15 @@ class Budget(Plugin):
         )
 
     async def on_before_request(self, request: Request, turn: TurnView) -> None:
-        """What would be waited for beyond the limit is not waited for. At the limit the answer is, though."""
+        """End waits between attempts at the time limit. The final answer after the limit has no such
+        deadline.
+        """
         seconds = self._limits(turn).max_seconds
         if seconds is not None and not turn.turn.closing and (left := seconds - turn.seconds) > 0:
             request.deadline = asyncio.get_running_loop().time() + left
 
     async def on_side_request(self, request: Request, turn: TurnView) -> None:
-        """Nor for a summary, or for what a tool asks a model."""
+        """Set the same deadline for a summary and for a tool's request to a model."""
         await self.on_before_request(request, turn)
 
     def _limits(self, turn: TurnView) -> Limits:
@@ -92,7 +99,8 @@ class Budget(Plugin):
         if limits == NO_LIMITS:
             return
         counts = limits.max_tokens is not None or limits.max_cost is not None
-        tasks = [task.usage for task in await turn.tasks()] if counts else []  # whatever became of them
+        # all tasks, whatever their state
+        tasks = [task.usage for task in await turn.tasks()] if counts else []
         usage = sum(tasks, turn.turn.usage)
         known = turn.turn.known_cost + sum(task.cost or 0 for task in tasks)
         if limits.max_cost is not None and usage.cost is None and turn.turn.rounds == 1:
@@ -120,16 +128,19 @@ def _reached(limits: Limits, usage: Usage, cost: float, seconds: float) -> str |
     return None
 
 
-# Tokens and cost that one person may use in a day: at the limit no turn begins, and what runs ends.
+# Limits of the tokens and cost that a user may use in a day: at the limit, no turn starts and running ones
+# end.
 
 
 _DAY = 86_400.0
 
 
 class DailyLimit(Plugin):
-    """So much a person and day, in UTC. Replies without a known price count as nothing: limit tokens, too.
+    """Limits one user's usage in a UTC day. Replies without a known price count as free, so limit tokens as
+    well.
 
-    Looked at before each turn and after each reply with calls, so that a turn may use a reply more.
+    The check runs before each turn and after each reply with calls, so a turn can exceed the limit by one
+    reply.
     """
 
     required = True
@@ -152,12 +163,12 @@ class DailyLimit(Plugin):
 
     async def on_turn_start(self, turn: TurnView) -> None:
         if turn.resumed:
-            return  # it began when there was room
+            return  # The turn began before the limit was reached.
         if (reached := await self._reached(turn.user)) is not None:
             raise ProviderError(sentence("limit.day", reached=reached), kind="limit")
 
     async def before_calls(self, calls: PlannedCalls, turn: TurnView) -> None:
-        await turn.stored()  # what this reply used is to be counted, too
+        await turn.stored()  # The usage of this reply must be counted, too.
         if (reached := await self._reached(turn.user)) is not None:
             calls.skip(reached)
 
@@ -178,7 +189,7 @@ def _reached_in_day(used: Spending, max_tokens: int | None, max_cost: float | No
 
 
 class TeamLimit(DailyLimit):
-    """The same for what all members of a team use together."""
+    """Limits the usage of all members of a team together, in a UTC day."""
 
     def __init__(self, store: Store, teams: Mapping[str, Team], *, clock: Callable[[], float]) -> None:
         super().__init__(store, clock=clock)

@@ -1,4 +1,4 @@
-"""Asks the person when a model makes the same call over and over."""
+"""Ask the user when a model makes the same call repeatedly."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from dragoman.turn.view import TurnView
 
 
 class LoopGuard(Plugin):
-    """The same tool with the same arguments, so often in a turn, whatever else was called or said between.
+    """Asks about a call that repeats tool and arguments too often in a turn, whatever happened in between.
 
-    A repeating cycle is met by the same count: each of its calls comes round again. A call that only reads
-    counts anew once a call has changed files: it may find something else.
+    This also detects cycles, because each of their calls repeats. For a call that only reads, the count
+    restarts after a call has changed files, because the result can differ.
     """
 
     def __init__(self, limit: int = 3) -> None:
@@ -39,7 +39,7 @@ class LoopGuard(Plugin):
 
 
 def _after_changes(made: Sequence[ToolCall]) -> int:
-    """The place after the last call whose result says what it changed."""
+    """Return the index after the last call whose result contains changes."""
     changed = [
         place
         for place, other in enumerate(made)
@@ -49,7 +49,9 @@ def _after_changes(made: Sequence[ToolCall]) -> int:
 
 
 def _same(call: PlannedCall, other: ToolCall) -> bool:
-    """By what the model asked for, which a person or a plugin may have changed, or by what runs."""
+    """Return whether two calls are the same, by what the model asked for or by what runs. A user or a plugin
+    can have changed the arguments.
+    """
     if other.tool != call.name:
         return False
     if other.arguments == call.arguments:
@@ -63,8 +65,8 @@ def _same(call: PlannedCall, other: ToolCall) -> bool:
 
 
 def _alike(one: Arguments, other: Arguments, identity: Callable[[Arguments], object] | None) -> bool:
-    """By the tool's own word on what makes two calls the same, or by all arguments."""
+    """Compare by the tool's `identity`, or by all arguments."""
     if identity is not None:
-        with suppress(Exception):  # it is written for arguments that fit, and an earlier call's may not have
+        with suppress(Exception):  # `identity` expects valid arguments, but an earlier call's can be invalid.
             return identity(one) == identity(other)
     return one == other

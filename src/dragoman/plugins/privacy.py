@@ -1,4 +1,4 @@
-"""Keeps what is private from the model: masked in every request, real again in what people and tools get."""
+"""Keep private values from the model: mask them in requests, and restore them for users and tools."""
 
 from __future__ import annotations
 
@@ -24,19 +24,21 @@ J = TypeVar("J", bound=JsonValue)
 
 
 class Privacy(Plugin):
-    """`Privacy({"phone": "+43 660 1234"})`: the model sees `[[phone]]`, people and tools get the number.
+    """`Privacy({"phone": "+43 660 1234"})`: the model sees `[[phone]]`, and users and tools get the number.
 
-    Masks the whole request, as the other plugins left it: what people said and attached as text, what the
-    model said, calls and results with the texts they brought, tools, the system prompt, the schema of the
-    answer, and options. A conversation's setting `private` adds fields of its own. In a reply, masks become
-    values before anything of it is shown or stored; its reasoning stays as it came, since it may be signed.
+    Masks the whole request as the other plugins left it: messages with text attachments, calls and results,
+    tools, the system prompt, the answer's schema, and options. A conversation's setting `private` adds
+    fields.
+
+    In a reply, values replace masks before any of it is shown or stored. Reasoning stays unchanged, because
+    it can be signed.
     """
 
     comes_last = True
 
     def __init__(self, fields: Mapping[str, str] | None = None) -> None:
         self.fields = dict(fields or {})
-        mask_of(self.fields)  # raises for what is no field
+        mask_of(self.fields)  # raises ConfigError for an invalid field
 
     async def system_prompt(self, text: str, turn: TurnView) -> str:
         mask = self._mask(turn)
@@ -79,7 +81,7 @@ class Privacy(Plugin):
 
 
 class Mask:
-    """Private values and the words that stand for them."""
+    """Private values and their masks."""
 
     def __init__(self, fields: Mapping[str, str]) -> None:
         texts: list[object] = [*fields, *fields.values()]
@@ -98,7 +100,9 @@ class Mask:
         return max(map(len, self._values), default=0)
 
     def begins_in(self, text: str) -> int:
-        """Where in a text a mask begins that is not complete yet; its end where none does."""
+        """Return the index where an incomplete mask begins at the end of a text. Without one, return the
+        text's length.
+        """
         for place in range(max(0, len(text) - self.longest), len(text)):
             rest = text[place:]
             if any(word.startswith(rest) and word != rest for word in self._values):
@@ -112,19 +116,20 @@ class Mask:
         return self._shown.sub(lambda found: self._values[found[0]], text)
 
     def show_in_json(self, text: str) -> str:
-        """The same in the text of JSON, where a value stands inside a string."""
+        """Restore values in JSON text, where a value is inside a string."""
         return self._shown.sub(
             lambda found: json.dumps(self._values[found[0]], ensure_ascii=False)[1:-1], text
         )
 
 
 class Unmasked:
-    """The events of one reply, with the values in place of masks, wherever their pieces were cut. What may be
-    the beginning of a mask is held back until the rest of it has come."""
+    """Replaces masks in the events of one reply by their values, even if a mask is split between chunks. A
+    possible beginning of a mask is held back until the rest arrives.
+    """
 
     def __init__(self, mask: Mask, *, as_json: bool) -> None:
         self._mask = mask
-        self._as_json = as_json  # the text of the reply is the value of a type
+        self._as_json = as_json  # whether the reply's text is a typed JSON value
         self._held: TextDelta | CallInputDelta | None = None
 
     def __call__(self, event: Event | None) -> list[Event]:
@@ -149,7 +154,7 @@ class Unmasked:
         if held is not None and _of(held) == _of(event):
             event = replace(event, text=held.text + event.text)
         elif held is not None:
-            before.append(held)  # it was no mask
+            before.append(held)  # The held text was not a mask.
         cut = self._mask.begins_in(event.text)
         if cut < len(event.text):
             self._held = replace(event, text=event.text[cut:])
@@ -160,7 +165,7 @@ class Unmasked:
 
 
 def _of(piece: TextDelta | CallInputDelta) -> str | None:
-    """What a piece is a piece of: a call, or the text."""
+    """Return the call that a chunk belongs to, or None for text."""
     return piece.call if isinstance(piece, CallInputDelta) else None
 
 
@@ -174,7 +179,9 @@ def _cached(fields: tuple[tuple[str, str], ...]) -> Mask:
 
 
 async def _with_texts(mask: Mask, part: Part, turn: TurnView) -> Part:
-    """A text file that holds something private goes out as text, to be masked. Others go as they are."""
+    """Replace a text file that contains a private value by its text, which is then masked. Other files
+    stay.
+    """
     if isinstance(part, File):
         text = await _private_text(mask, part, turn)
         return part if text is None else Text(text)
@@ -188,7 +195,7 @@ async def _with_texts(mask: Mask, part: Part, turn: TurnView) -> Part:
 
 
 async def _private_text(mask: Mask, file: File, turn: TurnView) -> str | None:
-    """What stands in a text file; None where there is nothing private in it."""
+    """Return the content of a text file, or None if it contains nothing private."""
     if not is_text(file):
         return None
     if file.blob is not None:
@@ -201,12 +208,12 @@ async def _private_text(mask: Mask, file: File, turn: TurnView) -> str | None:
 def _masked(mask: Mask, part: Part) -> Part:
     match part:
         case Text():
-            hidden = mask.hide(part.text)  # sources belong to places in the text as it was
+            hidden = mask.hide(part.text)  # Citations refer to positions in the unmasked text.
             return part if hidden == part.text else replace(part, text=hidden, citations=())
         case Summary():
             return replace(part, text=mask.hide(part.text))
         case Reasoning():
-            # signed reasoning goes back byte for byte: it was written from masked text anyway
+            # Signed reasoning must be returned byte for byte. The model wrote it from masked text anyway.
             return part if part.signature or part.opaque else replace(part, text=mask.hide(part.text))
         case ToolCall():
             return _masked_call(mask, part)
@@ -217,7 +224,7 @@ def _masked(mask: Mask, part: Part) -> Part:
 
 
 def _masked_file(mask: Mask, file: File) -> File:
-    """Its name, and its address, unless that is the file itself."""
+    """Mask the file's name, and its address unless that is a data URL."""
     url = file.url if file.url is None or file.url.startswith("data:") else mask.hide(file.url)
     return replace(file, name=mask.hide(file.name) if file.name else None, url=url)
 
@@ -245,7 +252,7 @@ def _masked_tool(mask: Mask, spec: ToolSpec) -> ToolSpec:
 
 
 def _deep(value: J, change: Callable[[str], str]) -> J:
-    """The same JSON with every text in it changed."""
+    """Return a JSON value with `change` applied to every string in it."""
     if isinstance(value, str):
         return change(value)  # type: ignore[return-value]  # a text for a text
     if isinstance(value, dict):
@@ -256,6 +263,6 @@ def _deep(value: J, change: Callable[[str], str]) -> J:
 
 
 def _any_of(words: Iterable[str]) -> re.Pattern[str]:
-    """The longest first, so that a value which contains another is found whole."""
+    """Match longer words first, so that a value that contains another is found whole."""
     ordered = sorted(words, key=len, reverse=True)
     return re.compile("|".join(map(re.escape, ordered)) or r"(?!)")

@@ -1,4 +1,4 @@
-"""Records what calls do to the workspace, so that it can be shown as a diff and taken back."""
+"""Record what calls do to the workspace, so that changes can be shown as a diff and undone."""
 
 from __future__ import annotations
 
@@ -23,22 +23,23 @@ from dragoman.workspace.histories import Histories
 from dragoman.workspace.states import DEFAULT_LIMITS, ChangeRecord, SnapshotLimits
 
 T = TypeVar("T")
-_SHOWN = 20_000  # characters of the diff that goes with a result; the whole is recorded
+_SHOWN = 20_000  # maximum characters of the diff in a result; the whole diff is recorded
 _FAULTS = (DragomanError, OSError, sqlite3.Error)
 
 
 class Snapshots(Plugin):
-    """Looks at the folder and not at the tool: right before a call that may write, and right after it.
+    """Compares the folder right before and right after each call that can write, whatever the tool reports.
 
-    What cannot be recorded is told in a notice, and stops nobody.
+    If something cannot be recorded, the user is notified and the call still runs.
     """
 
     def __init__(self, histories: Histories) -> None:
         self._histories = histories
-        self._begun: dict[str, set[str]] = {}  # by turn: calls that run
+        self._begun: dict[str, set[str]] = {}  # running calls by turn
         self._told: dict[str, set[str]] = {}
-        self._turns: dict[str, str] = {}  # by call: the turn whose ignore rules hold in tasks that it gives
-        self._records: dict[tuple[str, str], ChangeRecord] = {}  # by turn and call, until its result is seen
+        self._turns: dict[str, str] = {}  # by call: the turn whose ignore rules also apply to its tasks
+        # by turn and call, until the result is processed
+        self._records: dict[tuple[str, str], ChangeRecord] = {}
 
     async def on_turn_start(self, turn: TurnView) -> Cleanup:
         history = self._histories.at(turn.workspace)
@@ -48,13 +49,14 @@ class Snapshots(Plugin):
             await self._attempt(turn, lambda: history.settle(turn.id))
 
         async def clean_up() -> None:
-            for call in self._begun.pop(turn.id, set()):  # it was stopped before its end could be seen
+            # These calls were stopped before their end was recorded.
+            for call in self._begun.pop(turn.id, set()):
                 await self._attempt(turn, partial(history.end, turn.id, call))
             self._told.pop(turn.id, None)
             for call in [call for call, of in self._turns.items() if of == turn.id]:
                 del self._turns[call]
             await self._attempt(turn, partial(history.finish, turn.id, ended=False))
-            for key in [key for key in self._records if key[0] == turn.id]:  # calls that were cancelled
+            for key in [key for key in self._records if key[0] == turn.id]:  # These calls were cancelled.
                 del self._records[key]
             await self._attempt(turn, self._histories.close_idle)
 
@@ -69,7 +71,8 @@ class Snapshots(Plugin):
         self._turns[call.id] = rules_of
         if tool.writes == "nothing" or (history := self._histories.at(turn.workspace)) is None:
             return
-        named = tool.writes == "named" or tool.preview is not None  # who shows a diff names its files
+        # A tool with a preview also names its files.
+        named = tool.writes == "named" or tool.preview is not None
         paths = list(tool.patterns(call.arguments)) if named else None
         self._begun.setdefault(turn.id, set()).add(call.id)
         notes = await self._attempt(
@@ -98,7 +101,7 @@ class Snapshots(Plugin):
             self._records[turn.id, call.id] = record
 
     async def after_tool(self, call: ToolCall, result: ToolResult, turn: TurnView) -> ToolResult | None:
-        """The diff goes with the result, for people; the model does not read it."""
+        """Add the diff to the result for users. The model does not read it."""
         record = self._records.pop((turn.id, call.id), None)
         if record is None or not record.changes or "diff" in result.metadata:
             return None
@@ -117,7 +120,7 @@ class Snapshots(Plugin):
             return None
 
     def _tell(self, turn: TurnView, notes: tuple[str, ...] | list[str]) -> None:
-        """Each once in a turn."""
+        """Notify the user of each note once in a turn."""
         told = self._told.setdefault(turn.id, set())
         for note in notes:
             if note not in told:
@@ -134,7 +137,7 @@ def histories_for(
     snapshots: bool | SnapshotLimits,
     folder: str | Path | None,
 ) -> Histories:
-    """Where what turns do to the workspace is recorded: beside the store, if that is a file."""
+    """Return where changes of the workspace are recorded: next to the store, if that is a file."""
     address = store_address(place) if isinstance(place, str | Path) else place
     skip: list[Path] = []
     if isinstance(address, StoreFile):

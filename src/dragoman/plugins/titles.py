@@ -1,4 +1,4 @@
-"""Gives a conversation its title: how it begins, then what a model would call it."""
+"""Give a conversation a title: first its beginning, then optionally one by a model."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from dragoman.sentences import sentence
 from dragoman.turn.plugin import Plugin
 from dragoman.turn.view import TurnView
 
-LENGTH = 30  # characters of a title that is made of the first words
+LENGTH = 30  # maximum characters of a title from the first words
 _PROMPT = "Give the conversation below a title of at most six words. Reply with the title alone.\n\n"
 _OPTIONS: dict[str, JsonValue] = {"max_tokens": 40, "reasoning_effort": None, "reasoning_budget": None}
 
 
 class Titles(Plugin):
-    """How it begins, at once; then, if asked for, what the model would call it."""
+    """Sets the beginning as title immediately. If configured, a model suggests a better one."""
 
     def __init__(self, *, by_model: bool = False, length: int = LENGTH, timeout: float = 20.0) -> None:
         self.by_model = by_model
@@ -27,7 +27,9 @@ class Titles(Plugin):
         self.timeout = timeout
 
     async def on_turn_start(self, turn: TurnView) -> None:
-        """At once, and not with the answer: a conversation that waits for a person needs a name too."""
+        """Set a title at the start of the turn, because a conversation that waits for approval needs one,
+        too.
+        """
         if turn.conversation.title is None and (title := self._beginning(turn)):
             await turn.set_title(title)
 
@@ -41,7 +43,7 @@ class Titles(Plugin):
         try:
             async with asyncio.timeout(self.timeout):
                 await self._better(turn)
-        except Exception as error:  # a title is never worth an answer
+        except Exception as error:  # A failing title must not cost the answer.
             turn.notice(sentence("title.failed", error=error), "title_failed")
 
     async def _better(self, turn: TurnView) -> None:
@@ -59,7 +61,7 @@ class Titles(Plugin):
 
 
 def shortened(text: str, length: int) -> str:
-    """The first words of it, about so many characters, cut between two words if there are any."""
+    """Return the first words, up to `length` characters, cut between words if possible."""
     words = " ".join(text.split())
     if len(words) <= length:
         return words
@@ -68,5 +70,5 @@ def shortened(text: str, length: int) -> str:
 
 
 def _first_words(turn: TurnView) -> str:
-    """The first thing a person said in words."""
+    """Return the text of the first user message that has text."""
     return next((m.text for m in turn.path if m.role == "user" and m.author is None and m.text.strip()), "")

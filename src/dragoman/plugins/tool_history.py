@@ -1,4 +1,4 @@
-"""Sends earlier turns in a shorter form."""
+"""Send earlier turns in a shorter form."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from dragoman.turn.view import TurnView
 
 
 class ToolHistory(Plugin):
-    """By policy: `full`, `results`, `hint` or `none`. With `hint`, later requests contain one text: the calls
-    of the turn, then its answer. `TurnResult.trail_size` says where one ends and the other begins."""
+    """Shortens earlier turns by a policy: `full`, `results`, `hint` or `none`. With `hint`, later requests
+    contain one text of a turn's calls, then its answer. `TurnResult.trail_size` is the length of the first
+    part.
+    """
 
     def __init__(self, policy: Policy, parts: Collection[str] | None = None) -> None:
-        """`parts` are the types of parts that are sent of earlier messages, besides their text; None: all."""
+        """`parts` are the types of parts to send of earlier messages in addition to text. None sends all."""
         if policy not in get_args(Policy):
             raise ConfigError(
                 f"Unknown tool history {policy!r}. Choose one of {', '.join(get_args(Policy))}."

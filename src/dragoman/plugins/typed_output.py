@@ -1,4 +1,4 @@
-"""Holds the answer of a turn to the type that was asked for: what does not fit goes back to the model."""
+"""Validate the answer of a turn against the requested type, and return an invalid one to the model."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ _AGAIN = "Answer again, with the whole corrected JSON value and nothing else."
 
 
 class TypedOutput(Plugin):
-    """R8: a reply without calls is the answer. Where it is no value of the type, the model reads why and
-    tries again, as often as the caller allows; then the turn fails. A refusal is left as it is."""
+    """R8: a reply without calls is the answer. If it does not match the type, the model reads why and tries
+    again.
+
+    After the caller's number of retries, the turn fails. A refusal is not validated.
+    """
 
     answers_only = True
 
@@ -33,7 +36,8 @@ class TypedOutput(Plugin):
             return
         earlier = [*takewhile(lambda message: message.id != reply.id, turn.messages)]
         try:
-            await output.check(answer_of([*earlier, reply]))  # a person may have said something since
+            # A user message can have arrived since the earlier replies.
+            await output.check(answer_of([*earlier, reply]))
         except Unfit as unfit:
             tried = sum(message.author == self.name for message in earlier)
             if tried >= output.spec.retries:
@@ -41,4 +45,4 @@ class TypedOutput(Plugin):
                     sentence("output.invalid", model=turn.model, attempts=tried + 1, unfit=unfit)
                 ) from unfit
             await append(f"This answer does not fit:\n{unfit}\n{_AGAIN}")
-            append.request()  # a limit that is reached comes before it
+            append.request()  # A reached limit takes precedence over this request.

@@ -1,9 +1,9 @@
-"""The library without `await`: for synchronous programs, notebooks and scripts.
+"""Use the library without `await` in synchronous programs, notebooks and scripts.
 
     with SyncRuntime("chat.db", model="ollama/qwen3") as runtime:
         print(runtime.send("Hello").result().text)
 
-The runtime lives in a thread of its own; what is called here waits for it. `run_sync` is for one question.
+The runtime lives in a separate thread, and each method waits for it. `run_sync` asks a single question.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A conversation, for programs without `await`."""
+"""Provide a conversation for programs without `await`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T", default=str)
 
 
 class SyncConversation:
-    """A conversation, as `ConversationHandle` is one."""
+    """A conversation with the methods of `ConversationHandle`."""
 
     def __init__(self, chat: ConversationHandle, loop: LoopThread) -> None:
         self.id = chat.id

@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, for programs that have none, or whose own must not be held up."""
+"""Run an event loop in a separate thread, for programs that have none or must not block theirs."""
 
 from __future__ import annotations
 
@@ -21,30 +21,32 @@ _FORKED = "the SyncRuntime belongs to the process that made it: a forked child m
 
 
 class LoopThread:
-    """Runs coroutines while the caller waits. It also works where a loop runs already, as in a notebook."""
+    """Runs coroutines while the caller waits. It also works if a loop is already running, as in a
+    notebook.
+    """
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._closed = False
         self._ending = False
         self._process = os.getpid()
-        # Nothing is started once it is closed: nobody would finish it. What is dropped while something is
-        # started takes it once more, since the collector of garbage runs in any line.
+        # Nothing starts after the loop is closed, because it would never finish. The lock is reentrant: the
+        # garbage collector can run at any line, so objects can be dropped while something is being started.
         self._starting = RLock()
         self._thread = Thread(target=self._run, name="dragoman", daemon=True)
         self._thread.start()
 
     @property
     def forked(self) -> bool:
-        """Whether this is a copy in a child, which has no such thread."""
+        """Whether this is a copy in a forked child, which lacks the thread."""
         return os.getpid() != self._process
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Its result, or what it raises. Ctrl-C stops it."""
+        """Return the result of a coroutine, or raise its exception. Ctrl-C cancels it."""
         return self._wait(self.start(work))
 
     def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """The same for who waits for it in their own way."""
+        """Start a coroutine and return its future. Raises BadRequest if the loop cannot be used."""
         if current_thread() is self._thread:
             work.close()
             raise BadRequest(_INSIDE)
@@ -58,7 +60,7 @@ class LoopThread:
             return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def iterate(self, items: AsyncIterator[T]) -> Generator[T, None, None]:
-        """The items as they come. Whoever stops early closes it."""
+        """Yield the items as they arrive. A caller that stops early closes the iterator."""
         try:
             while True:
                 try:
@@ -69,7 +71,7 @@ class LoopThread:
             self._finish(items)
 
     def close(self, last: Coroutine[Any, Any, None] | None = None) -> None:
-        """After this work, if there is any. Ctrl-C does not stop it, only who waits for it."""
+        """Close the loop after this work, if any. Ctrl-C interrupts the caller, but not the work."""
         with self._starting:
             if self._ending and last is None:
                 return
@@ -92,7 +94,7 @@ class LoopThread:
         finally:
             with self._starting:
                 self._closed = True
-            await asyncio.sleep(0)  # what was started just before is a task then
+            await asyncio.sleep(0)  # Let work that was started just before become a task.
             await _cancel_others()
             await self._loop.shutdown_asyncgens()
             self._loop.call_soon(self._loop.stop)
@@ -113,8 +115,11 @@ class LoopThread:
             raise
 
     def _finish(self, items: AsyncIterator[Any]) -> None:
-        """Close what was read. It may be dropped anywhere and at any time, also by who holds what the loop
-        wants, so this neither waits nor raises: what is left when the loop closes is closed by `close`."""
+        """Close an iterator without waiting or raising.
+
+        It can be dropped at any place and time, even by code that holds a lock that the loop needs. `close`
+        closes those that are left.
+        """
         if (close := getattr(items, "aclose", None)) is None or self.forked:
             return
         with self._starting:

@@ -1,4 +1,4 @@
-"""A runtime, for programs without `await`, and one question without any."""
+"""Provide a runtime for programs without `await`, and a function for single questions."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ class SyncRuntime:
         try:
             opening.result()
         except BaseException:
-            if not self._is_open:  # else it stays so for who opened it
+            if not self._is_open:  # Otherwise it stays open for the caller that opened it.
                 self._loop.close(self._undo(opening))
             raise
         self._is_open = True
         return self
 
     async def _undo(self, opening: Future[Runtime]) -> None:
-        """Ctrl-C may come before it is open: what is half open cannot be closed."""
+        """Undo an opening that Ctrl-C interrupted: a runtime that is only partly open cannot be closed."""
         try:
             await asyncio.wrap_future(opening)
         except Exception:
@@ -82,7 +82,7 @@ class SyncRuntime:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._loop.forked:
-            return  # it is the parent's, who goes on with it
+            return  # The parent process still uses it.
         self._loop.close(self.runtime.__aexit__(kind, error, trace))
 
     def conversation(
@@ -151,7 +151,7 @@ class SyncRuntime:
         self._loop.run(self.runtime.revoke(grant))
 
     def use_agents(self, agents: Iterable[Agent]) -> None:
-        async def use() -> None:  # in the loop's own thread, as all that looks at them
+        async def use() -> None:  # This must run in the loop's thread, like all code that reads the agents.
             self.runtime.use_agents(agents)
 
         self._loop.run(use())
@@ -195,8 +195,11 @@ class SyncRuntime:
         return SyncConversation(self._loop.run(self.runtime.import_conversation(data, user=user)), self._loop)
 
     def answer_questions(self, turn: str) -> list[str]:
-        """Until the turn is over, answer what waits in it, and in the conversations its calls opened, as
-        where nobody is there to be asked: what no rule allows does not run. Returns the tools of those."""
+        """Answer the turn's approval requests until it ends, and those in conversations that its calls
+        opened.
+
+        No user is present, so calls that no rule allows do not run. Returns the tools of those calls.
+        """
         return self._loop.run(answer_questions(self.runtime, self.runtime.turn(turn)))
 
 
@@ -229,9 +232,11 @@ def run_sync(
     strict: bool = False,
     **more: Any,
 ) -> TurnResult[Any]:
-    """Ask one question and return the answer. Calls that no rule allows do not run, because no user can
-    approve them: a warning names them, or with `strict`, this raises Unanswered. `more` takes the parameters
-    of a `Runtime`. The conversation stays in `store`, a file in the current folder."""
+    """Ask one question and return the answer. `more` takes the parameters of a `Runtime`.
+
+    Calls that no rule allows do not run, because no user can approve them. A warning names them. With
+    `strict`, this raises Unanswered instead. The conversation stays in `store`, a file in the current folder.
+    """
     with SyncRuntime(store, model=model, **more) as runtime:
         turn: SyncTurn[Any] = runtime.send(said, output_type=output_type)
         refused = runtime.answer_questions(turn.id)

@@ -1,4 +1,4 @@
-"""A turn, for programs without `await`."""
+"""Provide a turn for programs without `await`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T", default=str)
 
 
 class SyncTurn(Generic[T]):
-    """A turn, as `TurnHandle` is one."""
+    """A turn with the methods of `TurnHandle`."""
 
     def __init__(self, turn: TurnHandle[T], loop: LoopThread) -> None:
         self.id = turn.id
@@ -75,7 +75,7 @@ class SyncTurn(Generic[T]):
 
     @property
     def question(self) -> str:
-        """The first open question."""
+        """The first open approval request. Raises LookupError if there is none."""
         if not (waiting := self.questions):
             raise LookupError(f"Turn {self.id} has no open approval request.")
         return waiting[0].id

@@ -1,1 +1,1 @@
-"""What whoever runs this for others sees in the tools they have: spans, metrics and lines of a log."""
+"""Report spans, metrics and log lines to the monitoring tools of the admin."""

@@ -1,4 +1,4 @@
-"""What OpenTelemetry's standard environment variables ask of us."""
+"""Read OpenTelemetry's standard environment variables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _YES = ("true", "1", "span_only", "span_and_event")
 
 @dataclass(slots=True, frozen=True)
 class Wanted:
-    """Where spans and metrics go, if anywhere, and whether contents may go with them."""
+    """The exporters of spans and metrics, if any, and whether contents are exported."""
 
     traces: Exporter | None = None
     metrics: Exporter | None = None
@@ -33,7 +33,9 @@ NOTHING = Wanted()
 
 
 def wanted_telemetry(environment: Mapping[str, str] = os.environ) -> Wanted:
-    """Nothing unless a variable names an endpoint or an exporter. ConfigError for what cannot be followed."""
+    """Return the requested telemetry: none unless a variable names an endpoint or an exporter. Raises
+    ConfigError for unsupported values.
+    """
 
     def said(name: str) -> str:
         return environment.get(name, "").strip().lower()
@@ -59,8 +61,8 @@ def _exporter(environment: Mapping[str, str], signal: str) -> Exporter | None:
             _check_protocol(environment, signal)
             return "otlp"
         case "prometheus" if signal == "METRICS":
-            return None  # that is what /metrics is for
-    raise ConfigError(f"Unknown exporter {variable}={named}. Choose otlp, console or none.")
+            return None  # The route /metrics serves Prometheus.
+    raise ConfigError(f"{variable}={named}: there are otlp, console and none")
 
 
 def _check_protocol(environment: Mapping[str, str], signal: str) -> None:

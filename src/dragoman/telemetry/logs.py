@@ -1,6 +1,6 @@
-"""Lines of a log, as text or as JSON: one for each outcome, with the turn and the trace it belongs to.
+"""Write log lines as text or JSON: one for each outcome, with its turn and trace.
 
-No line holds contents: neither messages nor arguments nor results. Secrets are taken out of all of them.
+No line contains contents: neither messages nor arguments nor results. Secrets are removed from all lines.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "ta
 
 
 def configure_logs(form: LogForm | None, levels: Sequence[str] = (), stream: TextIO | None = None) -> None:
-    """What is logged from now on, and how. Nothing changes where neither a form nor a level is named.
+    """Configure logging. Without a form and a level, nothing changes.
 
-    A level is a word of `LEVELS`, for everything of ours, or `ROOM=LEVEL`. With a form and no level it is
-    info: every outcome.
+    A level is a word of `LEVELS` for all of Dragoman's loggers, or `ROOM=LEVEL` for one. With a form but no
+    level, it is `info`, which includes every outcome.
     """
     if form is None and not levels:
         return
@@ -36,7 +36,7 @@ def configure_logs(form: LogForm | None, levels: Sequence[str] = (), stream: Tex
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(logging.WARNING)  # of others, what matters
+    root.setLevel(logging.WARNING)  # Other libraries log only warnings and errors.
     logging.getLogger("dragoman").setLevel((whole or "info").upper())
     for room, level in rooms.items():
         logging.getLogger(f"dragoman.{room}").setLevel(level.upper())
@@ -73,7 +73,7 @@ class TextFormatter(RedactingFormatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line."""
+    """Writes one JSON object on each line."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, object] = {
@@ -92,5 +92,5 @@ class JsonFormatter(logging.Formatter):
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, object]:
-    """What was logged beside the message."""
+    """Return the fields that were logged in addition to the message."""
     return {name: value for name, value in vars(record).items() if name not in _PLAIN and value is not None}

@@ -1,4 +1,4 @@
-"""Watches the turns of a process: what ends in them goes out as spans and metrics, when it is stored."""
+"""Observe the turns of a process, and export what ends in them as spans and metrics after it is stored."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ from dragoman.turn.trace import (
 )
 
 _log = logging.getLogger("dragoman.telemetry")
-_LOOK = 10.0  # seconds
+_LOOK = 10.0  # seconds between counts of the turns
 _CHAT = ("gen_ai.operation.name", "chat")
 _INPUT, _OUTPUT = ("gen_ai.token.type", "input"), ("gen_ai.token.type", "output")
 
 
 class SpanExporter(Protocol):
-    """Takes spans when they are over, in any order: a parent may come after its children."""
+    """Receives ended spans in any order: a parent can come after its children."""
 
     def samples(self, trace: str) -> bool:
-        """Whether a trace that begins here is one of those that are wanted."""
+        """Return whether a trace that begins here is sampled."""
 
     def emit(self, spans: Sequence[SpanValue]) -> None:
-        """From any thread, one at a time."""
+        """Export spans. It is called from any thread, but never concurrently."""
 
 
 class Telemetry:
-    """What is told of the turns of one runtime, and to whom. `content`: messages and arguments, too.
+    """The telemetry of one runtime. With `content`, spans contain messages and arguments.
 
-    Every write to the store is measured; a span of its own has only one that failed, or took `slow_write`
-    seconds or more. What was written waits for `moment` seconds before spans are made of it.
+    Every write to the store is measured. Only a failed write, or one of at least `slow_write` seconds, gets a
+    span. After a write, spans are built within `moment` seconds.
     """
 
     def __init__(
@@ -72,25 +72,27 @@ class Telemetry:
         self.moment = moment
         self._waiting: deque[tuple[_TurnObserver, Observed]] = deque()
         self._lock = threading.Lock()
-        self.gauges: dict[str, float] = {measure.name: 0 for measure in m.GAUGES}  # when last looked at
+        self.gauges: dict[str, float] = {measure.name: 0 for measure in m.GAUGES}  # values of the last count
         self._private: Mapping[str, str] = {}
 
     def join(
         self, bus: EventBus, background: Background, store: Store, private: Mapping[str, str] | None = None
     ) -> None:
-        """Watch every turn that begins here from now on. `private` are texts that go nowhere."""
+        """Observe every turn that begins here from now on. `private` are strings that must not be
+        exported.
+        """
         self._bus, self._store = bus, store
         self._private = private or {}
         bus.watchers.append(self._watch)
         self._repeat = background.repeat
 
     def open(self) -> None:
-        """The store can be read from now on."""
+        """Start the periodic work. Called when the store can be read."""
         self._repeat("counting the turns", self.look, every=_LOOK)
         self._repeat("telling of turns", self.tell, every=self.moment)
 
     async def tell(self) -> None:
-        """Work through what was written, in a thread: no turn waits for it."""
+        """Process what was written, in a thread, so that no turn waits for it."""
         if self._waiting:
             await asyncio.to_thread(self._work)
 
@@ -100,18 +102,18 @@ class Telemetry:
                 observer, observed = self._waiting.popleft()
                 try:
                     observer.take(observed)
-                except Exception:  # what cannot be told of one turn is no reason to be silent about others
-                    _log.warning("cannot report a turn", exc_info=True)
+                except Exception:  # A failure in one turn must not stop reports about others.
+                    _log.warning("a turn could not be told of", exc_info=True)
 
     async def look(self) -> None:
-        """See how many turns there are, and how many wait."""
+        """Count the turns, and those that wait."""
         turns = self._bus.turns()
         waiting = sum(live.log.turn.state is State.WAITING for live in turns)
         queued = len(await self._store.queued())
         self.gauges = {m.LIVE.name: len(turns), m.WAITING.name: waiting, m.QUEUED.name: queued}
 
     async def close(self) -> None:
-        """Send what is left."""
+        """Process what is left."""
         await self.tell()
 
     def _watch(self, log: TurnLog) -> None:
@@ -122,7 +124,7 @@ class Telemetry:
             log.trace = replace(context, sampled=sampled)
         observer = _TurnObserver(self, log, self._contents(log) if self.content else None)
         if self.content:
-            log.observers.append(observer.take)  # at once: messages change
+            log.observers.append(observer.take)  # Process immediately, because messages change.
         else:
             log.observers.append(lambda observed: self._waiting.append((observer, observed)))
 
@@ -133,7 +135,7 @@ class Telemetry:
 
 
 class _TurnObserver:
-    """One turn. What an earlier process has told of it is not told again."""
+    """Observes one turn. It does not repeat what an earlier process has reported."""
 
     def __init__(self, telemetry: Telemetry, log: TurnLog, contents: Contents | None) -> None:
         self._log = log
@@ -174,11 +176,11 @@ class _TurnObserver:
                 )
             )
         if written.error is not None:
-            return  # it did not happen
+            return  # A failed write changed nothing.
         for fact in written.facts:
             for ended in self._tracer.take(fact):
                 if isinstance(ended, RequestTrace | CallTrace) and ended.copied:
-                    continue  # it is told of in the turn where it happened
+                    continue  # The turn that it was copied from has reported it.
                 self._measure(ended)
                 if trace is not None:
                     spans.append(self._span(trace, ended))

@@ -1,8 +1,8 @@
-"""Spans and metrics with OpenTelemetry's SDK, which is imported here alone, and when it is wanted.
+"""Export spans and metrics with OpenTelemetry's SDK, which only this module imports, and only on request.
 
-It says what is sampled and what the resource is, and encodes metrics. Spans are written as OTLP here
-(`otlp.py`), with ids of our own; metrics are added up here. What the SDK begins, ends, adds up and sends by
-itself costs ten times as much, and who stops the program would wait for it.
+The SDK decides on sampling and the resource, and encodes metrics. This package encodes spans as OTLP
+(`otlp.py`) with derived IDs, and adds metrics up. If the SDK did that and sent them, it would cost ten times
+as much and delay the exit of the program.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _INTERVAL = "OTEL_METRIC_EXPORT_INTERVAL"  # milliseconds
 
 
 class OtelTelemetry(Telemetry):
-    """Where the environment says that spans and metrics go."""
+    """Telemetry to the exporters that the environment names."""
 
     def __init__(self, wanted: Wanted) -> None:
         resource = _resource()
@@ -71,7 +71,7 @@ class OtelTelemetry(Telemetry):
             await asyncio.to_thread(self._metrics.send, self._metrics.data(self.gauges))
 
     async def close(self) -> None:
-        """Sends what is left, in threads, and at the same time: a collector may be slow, or gone."""
+        """Send what is left, concurrently in threads, because a collector can be slow or unavailable."""
         await super().close()
         await self._send_metrics()
         parts = [part for part in (self._metrics, self._spans) if part is not None]
@@ -79,7 +79,7 @@ class OtelTelemetry(Telemetry):
 
 
 class OtlpSpans:
-    """A `SpanExporter`: to a collector."""
+    """A `SpanExporter` that sends to a collector."""
 
     def __init__(self, resource: Resource) -> None:
         head = encode_head(resource.attributes, resource.schema_url, _SCOPE, version("dragoman"))
@@ -95,7 +95,7 @@ class OtlpSpans:
 
 
 class ConsoleSpans:
-    """A `SpanExporter`: as the SDK prints them."""
+    """A `SpanExporter` that prints as the SDK does."""
 
     def __init__(self, resource: Resource) -> None:
         self.samples = _sampler()
@@ -135,7 +135,7 @@ class ConsoleSpans:
 
 
 class OtelMetrics:
-    """Metrics that are added up here, as the SDK's exporters take them."""
+    """Metrics that this package adds up, in the form of the SDK's exporters."""
 
     def __init__(self, exporter: Exporter, resource: Resource) -> None:
         self.registry = Registry()
@@ -146,7 +146,7 @@ class OtelMetrics:
         self._began = time.time_ns()
 
     def data(self, gauges: dict[str, float]) -> MetricsData:
-        """All of it, as it is now. To be called where the values come from."""
+        """Return the current metrics. It must be called in the thread that records the values."""
         now = time.time_ns()
         metrics = [self._metric(measure, now) for measure in ALL if measure.kind != "gauge"]
         for measure in GAUGES:
@@ -187,7 +187,7 @@ class OtelMetrics:
 
 
 class OtlpMetrics:
-    """Metrics to a collector, in the SDK's words and by our sender, as spans are."""
+    """Sends metrics to a collector, encoded by the SDK and sent like spans."""
 
     def __init__(self) -> None:
         self._sender = Sender(collector_from(signal="metrics"), b"".join)
@@ -200,7 +200,7 @@ class OtlpMetrics:
 
 
 def _sampler() -> Callable[[str], bool]:
-    """Whether a trace that begins here is wanted, as the sampler says that the environment names."""
+    """Return a function that samples traces, using the sampler that the environment names."""
     sampler = TracerProvider(shutdown_on_exit=False).sampler
 
     def samples(trace: str) -> bool:
@@ -211,7 +211,7 @@ def _sampler() -> Callable[[str], bool]:
 
 
 def _longest() -> int | None:
-    """Characters of an attribute, as the environment wants it."""
+    """Return the maximum characters of an attribute from the environment, or None."""
     text = os.environ.get("OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT") or os.environ.get(
         "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT", ""
     )

@@ -1,7 +1,7 @@
-"""Spans as bytes of OTLP, OpenTelemetry's protocol. Pure.
+"""Encode spans as OTLP, OpenTelemetry's protocol. These functions are pure.
 
-The SDK writes them by way of three objects for each: that costs more than all else that is done for a span.
-The numbers are those of the fields in `opentelemetry/proto/trace/v1/trace.proto`.
+The SDK encodes each span through three objects, which costs more than all other work for it. The numbers are
+field numbers of `opentelemetry/proto/trace/v1/trace.proto`.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ from struct import pack
 from dragoman.telemetry.spans import Attribute, SpanValue
 
 _NANO = 1_000_000_000
-_INTERNAL, _CLIENT = b"\x30\x01", b"\x30\x03"  # kind
-_FAILED = b"\x7a\x02\x18\x02"  # status, with the code for an error
-_SAMPLED = b"\x85\x01" + pack("<I", 0x101)  # flags, which also say that they know where the parent is
+_INTERNAL, _CLIENT = b"\x30\x01", b"\x30\x03"  # the kind of the span
+_FAILED = b"\x7a\x02\x18\x02"  # the status, with the code for an error
+_SAMPLED = b"\x85\x01" + pack("<I", 0x101)  # the flags, which also mark that the parent's location is known
 _SAMPLED_INSIDE = b"\x85\x01" + pack("<I", 0x301)
 
 
 def encode_span(span: SpanValue, longest: int | None = None) -> bytes:
-    """One span, as a part of a request. `longest`: characters of an attribute."""
+    """Return one span, encoded as a part of a request. `longest` is the maximum number of characters of an
+    attribute.
+    """
     start = int(span.start * _NANO)
     inside = f"2208{span.parent}" if span.parent else ""
     usual = span.usual.encoded.get(longest)
@@ -46,7 +48,9 @@ def encode_span(span: SpanValue, longest: int | None = None) -> bytes:
 def encode_head(
     resource: Mapping[str, object], schema: str, scope: str, version: str
 ) -> tuple[bytes, bytes, bytes]:
-    """What comes with every request: the resource, the scope, and the address of the resource's schema."""
+    """Return the constant parts of a request: the resource, the scope, and the address of the resource's
+    schema.
+    """
     attributes = b""
     for name, value in sorted(resource.items()):
         data = _value(_plain(value), None)
@@ -56,7 +60,7 @@ def encode_head(
 
 
 def encode_request(head: tuple[bytes, bytes, bytes], spans: Iterable[bytes]) -> bytes:
-    """The body of a request with these spans, which were encoded before."""
+    """Return the body of a request with these encoded spans."""
     resource, scope, schema = head
     return _message(0x0A, resource + _message(0x12, scope + b"".join(spans)) + schema)
 
@@ -71,14 +75,14 @@ def _attributes(attributes: Mapping[str, Attribute], longest: int | None) -> byt
 
 @lru_cache(1000)
 def _before(tag: int, name: str, size: int) -> bytes:
-    """What stands before a value of this size: its name, and how long all of it is."""
+    """Return the bytes before a value of this size: the attribute's name and length."""
     key, head = _text(0x0A, name), b"\x12" + _varint(size)
     return bytes((tag,)) + _varint(len(key) + len(head) + size) + key + head
 
 
 @lru_cache(100)
 def _event(name: str) -> tuple[bytes, bytes]:
-    """What stands before and after the time of an event."""
+    """Return the bytes before and after the time of an event."""
     named = _text(0x12, name)
     return b"\x5a" + _varint(9 + len(named)) + b"\x09", named
 
@@ -99,7 +103,7 @@ def _value(value: Attribute, longest: int | None) -> bytes:
 
 
 def _plain(value: object) -> Attribute:
-    """What others put into the resource may be anything."""
+    """Convert a resource value, which other code can set to any type."""
     if isinstance(value, str | bool | int | float):
         return value
     return [str(one) for one in value] if isinstance(value, Sequence) else str(value)

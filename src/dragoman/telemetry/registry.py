@@ -1,4 +1,4 @@
-"""Adds up the metrics of this process."""
+"""Add up the metrics of this process."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
 # ── measures ──────────────────────────────────────────────────────────────────────────────────────
-# The metrics there are: their names, units and buckets, and where their values go.
+# These are the metrics with their names, units and buckets, and the receivers of their values.
 
 
 Labels: TypeAlias = tuple[tuple[str, str], ...]
-"""Names and values, in an order that is the same each time."""
+"""Names and values, in a stable order."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -28,7 +28,7 @@ class Measure:
 
 _SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 _TOKENS = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864)
-_LONG = (1, 5, 15, 60, 300, 900, 3600, 14400, 86400, 604800)  # people take their time
+_LONG = (1, 5, 15, 60, 300, 900, 3600, 14400, 86400, 604800)  # Users take their time to answer.
 
 LIVE = Measure("dragoman.turns.live", "gauge", "{turn}", "Turns that run here, waiting ones included.")
 WAITING = Measure("dragoman.turns.waiting", "gauge", "{turn}", "Turns here that only wait for a person.")
@@ -57,20 +57,21 @@ GAUGES = (LIVE, WAITING, QUEUED)
 
 
 class Meter(Protocol):
-    """Takes values as they come."""
+    """Receives values."""
 
     def record(self, measure: Measure, value: float, labels: Labels) -> None:
-        """Add to a counter, or put into a histogram."""
+        """Add a value to a counter or a histogram."""
 
 
-MOST = 500  # sets of labels of one metric: names that models or people choose must not fill the memory
+# Maximum number of label sets of one metric: names that models or users choose must not fill the memory.
+MOST = 500
 
 
 @dataclass(slots=True)
 class Series:
     """The values of a metric under one set of labels."""
 
-    counts: list[int] = field(default_factory=list)  # by bucket, the last without a bound
+    counts: list[int] = field(default_factory=list)  # by bucket, the last one without an upper bound
     sum: float = 0.0
     count: int = 0
     least: float = 0.0
@@ -78,7 +79,7 @@ class Series:
 
 
 class Registry:
-    """A `Meter`. Values come from one thread at a time; they may be read from another."""
+    """A `Meter` that adds values up. Only one thread records at a time, but another thread can read."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -108,7 +109,7 @@ class Registry:
 
 
 # ── as Prometheus reads them ──────────────────────────────────────────────────────────────────────
-# Writes metrics as Prometheus reads them: no collector is needed.
+# This format is for Prometheus, so no collector is needed.
 
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -116,7 +117,7 @@ _UNITS = {"s": "_seconds", "{USD}": "_usd", "{token}": "_tokens"}
 
 
 def prometheus_text(registry: Registry, gauges: Mapping[str, float]) -> str:
-    """All of it. `gauges` are the values of this moment, by the names of their measures."""
+    """Return all metrics as text. `gauges` are the current values, by the names of their measures."""
     lines: list[str] = []
     for measure in ALL:
         name = _name(measure)

@@ -1,4 +1,4 @@
-"""Sends what was gathered to a collector, in a thread of its own, as the standard variables say."""
+"""Send encoded telemetry to a collector in a separate thread, as the standard variables configure it."""
 
 from __future__ import annotations
 
@@ -22,30 +22,31 @@ from urllib.request import Request, urlopen
 from dragoman.redaction import redact_text
 
 _log = logging.getLogger("dragoman.telemetry")
-_AGAIN = (429, 502, 503, 504)  # what a collector says that is busy
-_LONGEST_WAIT = 8.0  # seconds between two attempts
+_AGAIN = (429, 502, 503, 504)  # answers of a busy collector
+_LONGEST_WAIT = 8.0  # maximum seconds between two attempts
 _USUAL_BASE = "http://localhost:4318"
-_LAST = 5.0  # seconds for what is left when a program stops
-_GRACE = 0.2  # seconds more, to say what was not sent
+_LAST = 5.0  # maximum seconds to send the rest when a program stops
+_GRACE = 0.2  # additional seconds to log what was not sent
 
 Signal: TypeAlias = Literal["traces", "metrics"]
 
 
 @dataclass(slots=True, frozen=True)
 class Collector:
-    """Where spans or metrics go, and how."""
+    """A collector, and how to send to it."""
 
     url: str = f"{_USUAL_BASE}/v1/traces"
     headers: Mapping[str, str] = field(default_factory=dict)
     compression: str = "none"
-    timeout: float = 10.0  # seconds, for all attempts at one request
+    timeout: float = 10.0  # seconds for all attempts of one request
     certificate: str | None = None
     client_certificate: str | None = None
     client_key: str | None = None
-    delay: float = 5.0  # seconds that spans are gathered
-    batch: int = 512  # spans of one request
-    most: int = 2048  # spans that wait: where a collector is away, the oldest go
-    what: str = "spans"  # what is sent, for the log
+    delay: float = 5.0  # seconds that spans are collected before they are sent
+    batch: int = 512  # maximum spans of one request
+    # Maximum number of waiting spans: without a reachable collector, the oldest are dropped.
+    most: int = 2048
+    what: str = "spans"  # the name of the items, for the log
 
     def tls(self) -> ssl.SSLContext | None:
         if not self.url.startswith("https:"):
@@ -57,9 +58,10 @@ class Collector:
 
 
 def collector_from(environment: Mapping[str, str] = os.environ, signal: Signal = "traces") -> Collector:
-    """As `OTEL_EXPORTER_OTLP_*` and `OTEL_BSP_*` say; what is said of the signal counts first.
+    """Return the collector that `OTEL_EXPORTER_OTLP_*` and `OTEL_BSP_*` configure. Variables of the signal
+    take precedence.
 
-    All metrics are one report, which is sent at once, and is worth nothing when there is a newer one.
+    All metrics are one report. It is sent immediately, and a newer report replaces it.
     """
 
     def said(name: str) -> str:
@@ -97,8 +99,10 @@ def collector_from(environment: Mapping[str, str] = os.environ, signal: Signal =
 
 
 class Sender:
-    """Takes what is encoded from any thread, and loses it where the collector stays away: no turn waits, and
-    nobody who stops the program waits longer than `_LAST`."""
+    """Sends encoded items that any thread adds. If the collector is unavailable, they are lost.
+
+    No turn waits for it, and it delays the exit of the program by at most about `_LAST` seconds.
+    """
 
     def __init__(self, collector: Collector, write: Callable[[Sequence[bytes]], bytes]) -> None:
         self._collector = collector
@@ -106,10 +110,10 @@ class Sender:
         self._tls = collector.tls()
         self._waiting: list[bytes] = []
         self._lost = 0
-        self._sending = 0  # what is sent now, and what comes after it
+        self._sending = 0  # number of items being sent and waiting
         self._changed = threading.Condition()
         self._closing = threading.Event()
-        self._until = math.inf  # when nothing is sent any more
+        self._until = math.inf  # the time at which sending stops
         self._thread: threading.Thread | None = None
 
     def add(self, some: Sequence[bytes]) -> None:
@@ -126,14 +130,14 @@ class Sender:
                 self._changed.notify()
 
     def close(self) -> None:
-        """Sends what is left."""
+        """Send what is left."""
         with self._changed:
             self._until = time.monotonic() + min(_LAST, self._collector.timeout)
             self._closing.set()
             self._changed.notify()
         if self._thread is not None:
             self._thread.join(self._until - time.monotonic() + _GRACE)
-            if self._thread.is_alive():  # it was in the middle of something
+            if self._thread.is_alive():  # The thread is in the middle of a request.
                 self._tell(f"{self._collector.url} does not answer, and the program stops", self._sending)
 
     def _run(self) -> None:
@@ -160,7 +164,7 @@ class Sender:
         _log.warning("%d %s were not sent: %s", count, self._collector.what, redact_text(why))
 
     def _send(self, body: bytes, count: int) -> None:
-        """Until it is taken, or the time is over."""
+        """Send until the collector accepts the body or the time is over."""
         headers, packed = self._packed(body)
         end = min(time.monotonic() + self._collector.timeout, self._until)
         wait = 1.0
@@ -176,7 +180,9 @@ class Sender:
     def _attempt(
         self, headers: dict[str, str], body: bytes, seconds: float
     ) -> tuple[str | None, float | None]:
-        """Why it was not taken, and after how many seconds to try again, if at all; 0 leaves that to us."""
+        """Return why an attempt failed, and the seconds until the next one: None for no retry, 0 for the
+        default.
+        """
         try:
             request = Request(self._collector.url, body, headers, method="POST")
             with urlopen(request, timeout=max(0.1, seconds), context=self._tls) as response:
@@ -189,11 +195,11 @@ class Sender:
             return f"{self._collector.url} answered {error.code} {error.reason}", again
         except (OSError, HTTPException) as error:
             return f"{self._collector.url} cannot be reached: {error}", 0.0
-        except ValueError as error:  # it is no address, or no header
+        except ValueError as error:  # The address or a header is invalid.
             return f"{self._collector.url} cannot be asked: {error}", None
 
     def _packed(self, body: bytes) -> tuple[dict[str, str], bytes]:
-        """The headers and the body, as the variables want it compressed."""
+        """Return the headers and the body, compressed as the variables request."""
         headers = {
             "Content-Type": "application/x-protobuf",
             "User-Agent": "dragoman",
@@ -208,6 +214,6 @@ class Sender:
 
 
 def _headers(text: str) -> dict[str, str]:
-    """`name=value,name=value`, each value coded as in an address."""
+    """Parse `name=value,name=value` with URL-encoded values."""
     pairs = (pair.partition("=") for pair in text.split(",") if "=" in pair)
     return {unquote(name.strip()): unquote(value.strip()) for name, _, value in pairs if name.strip()}

@@ -1,4 +1,4 @@
-"""What ended in a turn, as spans with the names of OpenTelemetry's conventions for generative AI. Pure."""
+"""Build spans from what ended in a turn, with the names of OpenTelemetry's GenAI conventions. It is pure."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from dragoman.turn.live.observed import Aside
 from dragoman.turn.trace import CallTrace, CompactionTrace, RequestTrace, StepTrace, TurnTrace, Wait
 
 # ── what is said in a span ────────────────────────────────────────────────────────────────────────
-# Contents for spans, where somebody asked for them: messages and arguments, without what is secret.
+# These are the contents of spans, if requested: messages and arguments without secrets.
 
 
 class Contents:
-    """Writes contents as the conventions want them. `secrets` are texts that nobody may see."""
+    """Writes contents as the conventions define. `secrets` are strings that must not appear."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        # Three levels: of a result that is JSON itself, what it holds is written as JSON once more.
+        # Three levels suffice: strings in a result that is JSON itself are encoded once more.
         spelled = {one for secret in filter(None, secrets) for one in spellings(secret, 3)}
         self._secrets = sorted(spelled, key=len, reverse=True)
 
@@ -51,7 +51,7 @@ class Contents:
         return self._hidden(json.dumps(redact_value(value), ensure_ascii=False))
 
     def _hidden(self, text: str) -> str:
-        for secret in self._secrets:  # the longest first: one may be inside another
+        for secret in self._secrets:  # Longer secrets come first, because one can contain another.
             text = text.replace(secret, "‹private›")
         return redact_text(text)
 
@@ -72,7 +72,7 @@ def _parts(parts: Sequence[Part]) -> list[JsonValue]:
 
 Attribute: TypeAlias = str | int | float | bool | Sequence[str]
 
-# Providers that the conventions have a name of their own for.
+# Providers for which the conventions define a different name.
 _PROVIDERS = {
     "azure": "azure.ai.openai",
     **dict.fromkeys(
@@ -89,7 +89,7 @@ _PROVIDERS = {
 
 @dataclass(slots=True, eq=False)
 class Usual:
-    """Attributes that many spans have alike. They are encoded once, by how long they may be."""
+    """Attributes that many spans share. They are encoded once for each maximum length."""
 
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
     encoded: dict[int | None, bytes] = field(default_factory=dict)
@@ -100,24 +100,26 @@ NOTHING = Usual()
 
 @dataclass(slots=True)
 class SpanValue:
-    """A span that is over. `error` is a word for what went wrong, never a message."""
+    """An ended span. `error` is a short code for the failure, never a message."""
 
     name: str
     trace: str
     id: str
-    parent: str | None  # the id of the span it is in
+    parent: str | None  # the ID of the parent span
     start: float
     end: float
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
     usual: Usual = NOTHING
-    client: bool = False  # it went to another machine
+    client: bool = False  # whether the span is a request to another machine
     error: str | None = None
     events: Sequence[tuple[str, float]] = ()
 
 
 def turn_span(context: TraceContext, parent: str | None, trace: TurnTrace, *, owners: int = 1) -> SpanValue:
-    """`owners` that ran it, one after the other: where it was several, one of them may have been killed
-    before it had sent all of its spans."""
+    """Return the span of a turn. `owners` is the number of processes that ran it in turn.
+
+    If there were several, one of them can have been killed before it had sent all of its spans.
+    """
     agent = {"gen_ai.agent.name": trace.agent} if trace.agent else {}
     attributes: dict[str, Attribute] = {
         "gen_ai.operation.name": "invoke_agent",
@@ -166,13 +168,13 @@ def _usual_of_step(number: int) -> Usual:
 
 
 def request_span(turn: TraceContext, step: int, request: RequestTrace) -> SpanValue:
-    """The id is the one that went out with it, in the header."""
+    """Return the span of a request. Its ID is the one that was sent in the header."""
     id = turn.child_id("request", step, request.built, "attempt", request.sent)
     return _chat_span(turn.trace, id, step_id(turn.span, step), request)
 
 
 def aside_span(turn: TraceContext, parent: str, aside: Aside, attempt: RequestTrace) -> SpanValue:
-    """A request beside the conversation, below what it was asked for."""
+    """Return the span of a side request. Its parent is the span that made it."""
     id = turn.child_id("aside", aside.place, "attempt", attempt.sent)
     return _chat_span(turn.trace, id, parent, attempt, purpose=aside.purpose)
 
@@ -205,7 +207,7 @@ def _chat_span(
 
 @lru_cache(512)
 def _usual_of_chat(model: str, attempt: int, finish: str | None, purpose: str | None) -> tuple[str, Usual]:
-    """With the name of the span."""
+    """Return the name and the shared attributes of a chat span."""
     named = model_attributes(model)
     attributes: dict[str, Attribute] = {
         "gen_ai.operation.name": "chat",
@@ -221,11 +223,11 @@ def _usual_of_chat(model: str, attempt: int, finish: str | None, purpose: str | 
 
 
 def call_span(turn: TraceContext, step: int, call: CallTrace) -> SpanValue:
-    """From the reply that made it to its result: what it waited for is inside."""
+    """Return the span of a call, from the reply that made it to its result, including waits."""
     kind = rule = origin = None
     if (because := call.because) is not None:
         kind, origin = because.kind or "unknown", because.origin
-        rule = because.text if kind == "rule" else None  # what a grant says was made of arguments
+        rule = because.text if kind == "rule" else None  # The text of a grant is built from arguments.
     usual = _usual_of_call(call.tool, call.state, kind, rule, origin)
     error = None if call.state in ("completed", "withheld") else call.state
     events = [("started", run.started) for run in call.runs]
@@ -301,15 +303,15 @@ def compaction_id(turn: TraceContext, compaction: CompactionTrace) -> str:
     return turn.child_id("compaction", compaction.started)
 
 
-@lru_cache(256)  # each span in a step names it
+@lru_cache(256)  # Each span in a step uses the ID.
 def step_id(turn: str, step: int) -> str:
-    """The id of a step, by that of its turn."""
+    """Return the ID of a step, derived from that of its turn."""
     return derive_id(turn, "step", step)
 
 
 @lru_cache(256)
 def model_attributes(model: str | None) -> Mapping[str, str]:
-    """`provider/model`, as the conventions name the two."""
+    """Return the attributes of `provider/model`, under the names of the conventions."""
     if not model:
         return {}
     provider, slash, name = model.partition("/")
@@ -319,7 +321,7 @@ def model_attributes(model: str | None) -> Mapping[str, str]:
 
 
 def error_of(request: RequestTrace) -> str | None:
-    """A word of which there are few: messages may hold contents."""
+    """Return a short code for the error, because messages can contain contents."""
     if request.error is None:
         return None
     return str(request.status) if request.status else "error"

@@ -1,4 +1,4 @@
-"""Starts the telemetry that the environment asks for."""
+"""Start the telemetry that the environment requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ _log = logging.getLogger("dragoman.telemetry")
 
 
 def telemetry_from_environment(environment: Mapping[str, str] = os.environ) -> Telemetry | None:
-    """None where nothing is asked for, or where the packages for it are missing, which is logged."""
+    """Return the telemetry, or None if none is requested. Missing packages are logged, and also return
+    None.
+    """
     wanted = wanted_telemetry(environment)
     if not wanted.anything:
         return None
