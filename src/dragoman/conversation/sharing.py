@@ -1,4 +1,4 @@
-"""What people may do in a conversation that several of them share. Values only."""
+"""Defines what users may do in a shared conversation. Values only."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from dragoman.errors import BadRequest
 from dragoman.sentences import sentence
 
 Role: TypeAlias = Literal["reads", "answers", "takes_part"]
-"""What a member may do: read; answer questions, too; send messages and stop turns, too."""
+"""The permissions of a member: read, then also answer questions, then also send messages and stop turns."""
 
 Omitted: TypeAlias = Literal["arguments", "results", "files", "reasoning"]
-"""What a read-only link can leave out."""
+"""The parts that a read-only link can omit."""
 
 
 class Right(IntEnum):
-    """What an entry point asks for. Each includes those before it."""
+    """The right that an entry point requires. Each includes the previous ones."""
 
     NONE = 0
     READ = 1
@@ -27,7 +27,7 @@ class Right(IntEnum):
 
     @property
     def role(self) -> str:
-        """In the words of the API: a role, or `owns`."""
+        """Return the API's word: a role, or `owns`."""
         return "owns" if self is Right.OWN else next(role for role in ROLES if ROLES[role] is self)
 
 
@@ -36,7 +36,7 @@ OMITTED: tuple[Omitted, ...] = get_args(Omitted)
 
 
 def role_named(name: str) -> Role:
-    """BadRequest if there is no such role."""
+    """Return the role. Raise BadRequest if it is unknown."""
     for role in ROLES:
         if role == name:
             return role
@@ -64,9 +64,9 @@ class Present:
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Share:
-    """An invitation, which makes one user a member, or a link that anyone can read with.
+    """An invitation, which makes one user a member, or a link with which anyone can read.
 
-    Of the token only its hash is stored. A frozen link shows `frozen`, whatever happens in the conversation.
+    Only a hash of the token is stored. A frozen link shows `frozen`, whatever happens in the conversation.
     """
 
     id: str
@@ -79,12 +79,12 @@ class Share:
     expires: float | None = None
     upto: str | None = None  # the last message that a link shows
     omits: tuple[Omitted, ...] = ()
-    frozen: str | None = None  # what a link shows, as JSON
+    frozen: str | None = None  # the content of a frozen link, as JSON
 
 
 @dataclass(slots=True, frozen=True)
 class SharedState:
-    """A link that is valid now, and what has changed where it leads."""
+    """A valid link, and the current state of its conversation."""
 
     share: Share
     revision: int

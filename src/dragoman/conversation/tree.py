@@ -1,4 +1,4 @@
-"""A conversation is a tree of messages: paths, versions, and where a new message would hang. Pure."""
+"""Models a conversation as a tree of messages: paths, versions, and the parent of a new message. Pure."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from dragoman.messages.message import CallState, Message, Part, Summary, ToolCal
 from dragoman.messages.usage import Usage
 from dragoman.sentences import sentence
 
-LOCAL = "local"  # the person at the machine, to whom everything without a user belongs
+LOCAL = "local"  # The local user, who owns everything without a user.
 
 
 @dataclass(slots=True, frozen=True)
 class Conversation:
-    """What is known of a conversation besides its messages. `leaf` is where the next message hangs.
+    """A conversation without its messages. `leaf` is the parent of the next message.
 
     A sub-conversation names the conversation and the call that opened it.
     """
@@ -35,18 +35,18 @@ class Conversation:
     updated: float = 0.0
     parent: str | None = None
     call: str | None = None
-    pinned: bool = False  # no retention deletes it
-    archived: bool = False  # until something is said in it again
+    pinned: bool = False  # Retention never deletes it.
+    archived: bool = False  # archived until the next message
     tags: tuple[str, ...] = ()
 
     @property
     def owner(self) -> str:
-        """Whose it is, by name."""
+        """Return the owner's name."""
         return self.user or LOCAL
 
 
 class Tree:
-    """The messages of one conversation by id, and their children in the order in which they came."""
+    """The messages of one conversation by ID, and their children in order of arrival."""
 
     def __init__(self, messages: Iterable[Message] = ()) -> None:
         self._messages: dict[str, Message] = {}
@@ -70,7 +70,7 @@ class Tree:
             raise NotFound("message", id) from None
 
     def add(self, message: Message) -> None:
-        """Put in a message, or the newer state of one that is there."""
+        """Add a message, or update an existing one."""
         known = self._messages.get(message.id)
         if known is not None and known.parent != message.parent:
             raise BadRequest(sentence("message.cannot_move", message=message.id, parent=known.parent))
@@ -81,7 +81,7 @@ class Tree:
         self._messages[message.id] = message
 
     def path(self, leaf: str | None) -> list[Message]:
-        """From the first message to this one."""
+        """Return the path from the first message to this one."""
         path = []
         while leaf is not None:
             path.append(self[leaf])
@@ -90,8 +90,10 @@ class Tree:
         return path
 
     def recent(self, leaf: str | None, turn: str | None = None) -> list[Message]:
-        """As much of the path as a model may still be shown: back to what the last summary keeps, and to the
-        beginning of this turn."""
+        """Return the part of the path that a model may still be shown.
+
+        It goes back to what the last summary keeps, and to the start of this turn.
+        """
         path: list[Message] = []
         stop: str | None = None
         summed = enough = False
@@ -109,20 +111,20 @@ class Tree:
         return path
 
     def versions(self, id: str) -> list[str]:
-        """The message and its siblings, oldest first: what ‹2/3› counts."""
+        """Return the message and its siblings, oldest first, as counted by ‹2/3›."""
         return list(self._children[self[id].parent])
 
     def children(self, id: str | None) -> list[str]:
         return list(self._children.get(id, ()))
 
     def tip(self, id: str) -> str:
-        """The newest leaf below a message: where one lands when switching to that branch."""
+        """Return the newest leaf below a message, to which a switch to that branch leads."""
         while children := self._children.get(id):
             id = children[-1]
         return id
 
     def question_of(self, id: str) -> Message:
-        """The user message that a message answers, or the message itself if a person wrote it."""
+        """Return the user message that a message answers, or the message itself if a user wrote it."""
         message = self[id]
         while message.role != "user" or message.author is not None:
             if message.parent is None:
@@ -136,7 +138,7 @@ def summary_of(message: Message) -> Summary | None:
 
 
 def copied(messages: Iterable[Message], conversation: str) -> dict[str, Message]:
-    """The same messages in another conversation, under new ids; by the ids they had."""
+    """Return copies of the messages for another conversation, with new IDs, keyed by their old IDs."""
     ids: dict[str | None, str | None] = {None: None}
     turns: dict[str | None, str | None] = {None: None}
     copies: dict[str, Message] = {}
@@ -171,7 +173,7 @@ def _copied_part(part: Part, ids: dict[str | None, str | None]) -> Part:
 
 
 def _renamed(call: ToolCall, id: str) -> ToolCall:
-    """A result of which the model sees a part says by the call's id how the rest can be read."""
+    """Rename a call. A shortened result names the call's ID for reading the rest, so update that too."""
     result = call.result
     if result is not None and result.blob is not None:
         result = replace(result, text=result.text.replace(repr(call.id), repr(id)))
@@ -179,14 +181,14 @@ def _renamed(call: ToolCall, id: str) -> ToolCall:
 
 
 def _settled(call: ToolCall) -> ToolCall:
-    """A call that is still under way is not copied with its future: the copy was never run."""
+    """Cancel a call that is still running: the copy never ran."""
     if call.state.settled:
         return call
     result = ToolResult("This call had no result when the conversation was copied.")
     return replace(call, state=CallState.CANCELLED, result=result)
 
 
-# Tags of conversations: the few words that a person files one under.
+# Tags of conversations: a few words by which a user files one.
 
 
 LONGEST_TAG = 40
@@ -194,7 +196,9 @@ MOST_TAGS = 20
 
 
 def check_tags(tags: Any) -> list[str]:
-    """Each once, with single spaces. BadRequest where one cannot be a tag, or they are too many."""
+    """Return the tags without duplicates, with single spaces. Raise BadRequest if a tag is invalid or there
+    are too many.
+    """
     given = [*tags] if isinstance(tags, Iterable) and not isinstance(tags, str) else None
     if given is None or not all(isinstance(tag, str) for tag in given):
         raise BadRequest(sentence("tags.kind", tags=tags))
@@ -205,7 +209,7 @@ def check_tags(tags: Any) -> list[str]:
 
 
 def usable_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """Of those that came with an import, the first ones that can be tags."""
+    """Return the first valid tags of an import."""
     words = dict.fromkeys(" ".join(tag.split()) for tag in tags)
     return tuple([word for word in words if 0 < len(word) <= LONGEST_TAG][:MOST_TAGS])
 

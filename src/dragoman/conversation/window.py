@@ -1,4 +1,4 @@
-"""The part of a conversation that a request carries: after the last summary, earlier tool use by policy."""
+"""Selects the messages that a request carries: after the last summary, earlier tool use by policy."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from dragoman.messages.message import Message, Part, Text, ToolCall, canonical
 from dragoman.messages.request import RequestMessage
 
 PARTS = ("text", "reasoning", "call", "file", "item")
-"""What messages are made of, as `history_parts` names it."""
+"""The kinds of message parts, as named in `history_parts`."""
 Policy: TypeAlias = Literal["full", "results", "hint", "none"]
-"""How tool use of earlier turns is sent: as it was; each result as a text; one text for the whole
-trail in front of the answer; not at all."""
+"""How tool use of earlier turns is sent: unchanged, each result as a text, one text for the whole trail
+before the answer, or not.
+"""
 
 
 def window(
@@ -25,8 +26,11 @@ def window(
     history: int | None = None,
     parts: Collection[str] | None = None,
 ) -> tuple[RequestMessage, ...]:
-    """The messages of a request. `turn` is the running one: it is always sent whole. Of those before it
-    `history` are sent, or all; of their messages the `parts` of these types, or all. Text is always sent."""
+    """Return the messages of a request.
+
+    `turn` is the running turn, which is always sent whole. `history` limits the number of turns before it.
+    `parts` limits the types of parts in their messages. Text is always sent.
+    """
     shown = [message for message in shown_messages(path, turn, history) if not message.says_nothing]
     if parts is not None:
         kept = {*parts, "text", "summary"}
@@ -44,8 +48,11 @@ def window(
 def shown_messages(
     path: Sequence[Message], turn: str | None = None, history: int | None = None
 ) -> list[Message]:
-    """What of a path a model is shown: the last summary, what that keeps, and what came since; of it, this
-    turn and so many before."""
+    """Return the messages of a path that a model is shown.
+
+    They are the last summary, what it keeps, and everything since, limited to this turn and `history` turns
+    before.
+    """
     shown = _after_summary(path)
     if history is None:
         return shown
@@ -55,14 +62,14 @@ def shown_messages(
 
 
 def trail_and_answer(messages: Sequence[Message]) -> tuple[str, str]:
-    """The tool use of a turn as one text, and what the model said: policy `hint` sends both in one."""
+    """Return the tool use of a turn as one text, and the model's text. Policy `hint` sends both in one."""
     calls = (call for message in messages for call in message.calls if not call.is_text)
     said = (message.text for message in messages if message.role == "assistant")
     return "".join(map(_line, calls)), "".join(said)
 
 
 def _after_summary(path: Sequence[Message]) -> list[Message]:
-    """An earlier summary among what the last one keeps is part of the last one."""
+    """Return the messages from the last summary on. An earlier summary is part of the last one."""
     for place in range(len(path) - 1, -1, -1):
         if (summary := summary_of(path[place])) is not None:
             ids = [message.id for message in path[:place]]
@@ -77,7 +84,7 @@ def _with_parts(message: Message, kept: Collection[str]) -> Message:
 
 
 def _sent(message: Message) -> tuple[Part, ...]:
-    """Without guesses that were turned down: those are text (D7)."""
+    """Return the parts without rejected guesses, which count as text (D7)."""
     if not any(call.is_text for call in message.calls):
         return message.parts
     return tuple(part for part in message.parts if not (isinstance(part, ToolCall) and part.is_text))

@@ -1,4 +1,4 @@
-"""Calls and questions as events, and what a person is asked in words: why, and about what (P14)."""
+"""Turns calls and approval requests into events and readable text: the reason and the subject (P14)."""
 
 from __future__ import annotations
 
@@ -24,21 +24,26 @@ _CAUSES: dict[Cause, str] = {
 
 
 def cause(question: Question | CallAsked) -> str:
-    """Why a person is asked, for them to read."""
+    """Describe for the user why Dragoman asks."""
     return f"asked because {_CAUSES[question.because]}"  # type: ignore[index]  # an event has it as a string
 
 
 def untold(question: Question | CallAsked) -> Arguments:
-    """The arguments a person has to see: all, except those that are in the diff to the last character.
-    A question of the tool itself is about its text."""
+    """Return the arguments a user must see: all except those fully contained in the diff.
+
+    A question by the tool itself is only about its text, so it has none.
+    """
     if question.kind == "tool":
         return {}
     return {name: value for name, value in question.arguments.items() if name not in question.told}
 
 
 def approval_text(question: Question | CallAsked) -> str:
-    """Everything a person answers about, with nothing invisible in it: for clients that fold nothing.
-    The event of a review does not carry its result; the stored question does."""
+    """Return the full text of a request with invisible characters made visible, for clients that show only
+    text.
+
+    The event of a review lacks its result. The stored question has it.
+    """
     parts = [question.text, cause(question), question.diff]
     if (rest := untold(question)) or not (question.diff or question.kind == "tool"):
         parts.append(f"{question.tool} {json.dumps(rest, ensure_ascii=False)}")
@@ -49,13 +54,13 @@ def approval_text(question: Question | CallAsked) -> str:
 
 
 def call_end(call: ToolCall) -> CallEnd:
-    """The event for a settled call."""
+    """Return the event for a settled call."""
     assert call.result is not None
     return CallEnd(call.id, call.tool, call.arguments, call.state, call.result, call.original, call.ended)
 
 
 def call_asked(question: Question) -> CallAsked:
-    """The event for a question."""
+    """Return the event for a question."""
     return CallAsked(
         question.call,
         question.id,
@@ -75,25 +80,28 @@ def call_asked(question: Question) -> CallAsked:
 
 
 def question_in(event: Event) -> str | None:
-    """The id of what a person is asked, also by a call that works in a conversation of its own."""
+    """Return the ID of the question in an event, including a question by a call of a task."""
     return event.question if isinstance(event, CallAsked) else question_within(event)
 
 
 def question_to_read(event: Event) -> str | None:
-    """The id of a question that its event tells only in part: one within a task, or a review."""
+    """Return the ID of a question that its event contains only in part: one within a task, or a review."""
     if isinstance(event, CallAsked):
         return event.question if event.kind == "review" else None
     return question_within(event)
 
 
 def question_within(event: Event) -> str | None:
-    """The id of what a person is asked by the calls of a task, which work in a conversation of their own."""
+    """Return the ID of a question asked by a call of a task, which works in a separate conversation."""
     asked = None if isinstance(event, CallAsked) else asked_in(event)
     return asked[0] if asked is not None else None
 
 
 def asked_in(event: Event) -> tuple[str, str] | None:
-    """The same id, and the text of that question. A tool may report what it likes: a task says where."""
+    """Return the ID and the text of the question in an event.
+
+    Tools can report any progress. The progress of a task names its open question.
+    """
     match event:
         case CallAsked(question=question, text=text):
             return question, text

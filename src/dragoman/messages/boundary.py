@@ -1,7 +1,7 @@
-"""What may come in: values that, once stored, can be read back equal. The limits are those of the reader.
+"""Validates incoming values: once stored, they must read back equal. The limits are those of the reader.
 
-What people and imports bring is refused where it does not fit (`check_json`); what models, providers and
-tools give is repaired or left out by whoever receives it.
+Invalid values from users and imports are refused (`check_json`). Values from models, providers and tools are
+repaired or dropped by the code that receives them.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from dragoman.messages.message import File, Message, Part, ToolCall
 from dragoman.sentences import sentence
 
 T = TypeVar("T")
-DEEPEST = 150  # JSON is read to a depth of 200
-MARGIN = 20  # a value is stored some levels down
+DEEPEST = 150  # The JSON reader accepts a depth of 200.
+MARGIN = 20  # The nesting that the stored form adds around a value.
 LATEST_TIME = 253_402_300_799.0  # the last second of the year 9999
 _MAY_BE_HUGE = re.compile(r"\d[eE]\+?\d|\d{309}")
 _STORABLE = json.JSONEncoder(allow_nan=False, ensure_ascii=False)
 
 
 def half_a_character(what: str) -> BadRequest:
-    """What no text can hold."""
+    """Return the error for a lone surrogate, which text cannot encode."""
     return BadRequest(sentence("value.half_character", what=what))
 
 
 def check_json(value: object, what: str, *, margin: int = MARGIN) -> None:
-    """BadRequest, naming what it is, for a value that could be stored and not be read again."""
+    """Raise BadRequest, naming the value, if it could be stored but not read again."""
     try:
         written = _STORABLE.encode(value).encode()
         if _may_be_deep(written, margin):
@@ -51,21 +51,22 @@ def check_json(value: object, what: str, *, margin: int = MARGIN) -> None:
 
 
 def check_fields(codec: Codec[T], value: T, what: str) -> None:
-    """BadRequest for a value of ours that somebody filled with other kinds of things than it says."""
+    """Raise BadRequest for an object whose fields have values of the wrong type."""
     try:
         codec.reload(value)
     except ValidationError as error:
         fault = error.errors()[0]
         where = ".".join(map(str, fault["loc"]))
         raise BadRequest(sentence("value.wrong_at", what=what, where=where, why=fault["msg"])) from error
-    except ValueError as error:  # it is no JSON at all
+    except ValueError as error:  # The value is not valid JSON.
         raise BadRequest(sentence("value.wrong", what=what, error=error)) from error
 
 
 def read_strict_json(text: str) -> JsonValue:
-    """JSON as the standard has it, with numbers that a float can hold. ValueError else.
+    """Parse standard JSON with numbers that fit a float. Raise ValueError otherwise.
 
-    Readers make infinity of `1e400`, which is written as `null`: what ran would not be what was stored.
+    Readers turn `1e400` into infinity, which is written as `null`. What ran would differ from what was
+    stored.
     """
     value: JsonValue = from_json(text, allow_inf_nan=False)
     if _MAY_BE_HUGE.search(text) and not is_finite(value):
@@ -74,7 +75,7 @@ def read_strict_json(text: str) -> JsonValue:
 
 
 def is_finite(value: JsonValue) -> bool:
-    """Whether each number in it is one that JSON can write."""
+    """Return whether JSON can represent every number in the value."""
     match value:
         case float():
             return math.isfinite(value)
@@ -87,7 +88,7 @@ def is_finite(value: JsonValue) -> bool:
 
 
 def read_with_margin(text: bytes, margin: int = MARGIN) -> JsonValue:
-    """The value, if it can also be read some levels down. ValueError else."""
+    """Return the value if it can also be read when nested deeper. Raise ValueError otherwise."""
     around = margin if _may_be_deep(text, margin) else 0
     read = from_json(b"[" * around + text + b"]" * around, allow_inf_nan=False)
     for _ in range(around):
@@ -97,7 +98,7 @@ def read_with_margin(text: bytes, margin: int = MARGIN) -> JsonValue:
 
 
 def is_shallow(text: str) -> bool:
-    """Whether a text of JSON can also be read some levels down."""
+    """Return whether a JSON text can also be read when nested deeper."""
     written = text.encode("utf-8", "replace")
     if not _may_be_deep(written, MARGIN):
         return True
@@ -112,23 +113,23 @@ def _may_be_deep(text: bytes, margin: int) -> bool:
     return text.count(b"[") + text.count(b"{") > DEEPEST - margin
 
 
-# What a browser would run (javascript:) or a provider read from its own disk (file:) is no address of a file.
+# URLs that a browser would run (javascript:) or a provider would read from its disk (file:) are not allowed.
 _ADDRESS = re.compile(r"(?:https?://[^/?#]|data:)[^\x00-\x20\x7f]*", re.IGNORECASE)
 
 
 def is_address(url: str) -> bool:
-    """Whether files may be there: on the web, or in the address itself."""
+    """Return whether a URL can point to a file: on the web, or inside the URL itself."""
     return _ADDRESS.fullmatch(url) is not None
 
 
 def check_addresses(messages: Iterable[Message]) -> None:
-    """As `check_parts`, for messages with the results of their calls."""
+    """Check messages and the results of their calls, like `check_parts`."""
     for message in messages:
         check_parts(message.parts)
 
 
 def check_parts(parts: Iterable[Part]) -> None:
-    """BadRequest for a file that is said to be where none can be."""
+    """Raise BadRequest for a file whose URL is not allowed."""
     for part in parts:
         if isinstance(part, ToolCall):
             check_parts(part.result.attachments if part.result is not None else ())
@@ -137,5 +138,5 @@ def check_parts(parts: Iterable[Part]) -> None:
 
 
 def time_or(claimed: float, now: float) -> float:
-    """A time that somebody claims, if clients can show it."""
+    """Return a claimed time if clients can display it, else the current time."""
     return claimed if math.isfinite(claimed) and 0 <= claimed <= LATEST_TIME else now

@@ -1,4 +1,4 @@
-"""Values to JSON and back. The machinery behind it is built when it is first used, not on import."""
+"""Converts values to JSON and back. Type adapters are built on first use, not on import."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Codec(Generic[T]):
-    """JSON text, or JSON values, for one type."""
+    """Converts one type to JSON text and JSON values."""
 
     def __init__(self, type: Any) -> None:
         self._type = type
@@ -23,7 +23,8 @@ class Codec(Generic[T]):
 
     @cached_property
     def _to_json(self) -> Callable[[T], bytes]:
-        return self._adapter.serializer.to_json  # what `dump_json` calls, without its many arguments
+        # The function behind `dump_json`, without its many arguments.
+        return self._adapter.serializer.to_json
 
     def dump(self, value: T) -> str:
         return self._to_json(value).decode()
@@ -32,7 +33,7 @@ class Codec(Generic[T]):
         return self._adapter.validate_json(text)
 
     def reload(self, value: T) -> T:
-        """As it would come back once it is stored. ValueError where it would not."""
+        """Return the value as it would be read from the store. Raise ValueError if it cannot be read."""
         return self.load(self._adapter.serializer.to_json(value, warnings=False))
 
     def to_json(self, value: T) -> JsonValue:
@@ -43,25 +44,27 @@ class Codec(Generic[T]):
         return self._adapter.validate_python(value)
 
 
-# `dataclasses.replace` for slotted values, at a tenth of its price.
+# Replaces `dataclasses.replace` for slotted values, at a tenth of its cost.
 
 
 V = TypeVar("V")
 
 
 def replace_fast(value: V, /, **changes: object) -> V:
-    """The same but for these fields, checked as a new value is."""
+    """Return a copy with these fields changed, checked like a new value."""
     key = type(value), *changes
     copy = _COPIERS.get(key) or _copier(key)
     new: V = copy(value, **changes)
     return new
 
 
-_COPIERS: dict[tuple[Any, ...], Callable[..., Any]] = {}  # by kind and changed fields
+_COPIERS: dict[tuple[Any, ...], Callable[..., Any]] = {}  # by class and changed fields
 
 
 def _copier(key: tuple[Any, ...]) -> Callable[..., Any]:
-    """A function that copies one value of this kind with these fields changed, a statement for each slot."""
+    """Return a function that copies a value of this class with these fields changed, one statement
+    per slot.
+    """
     kind, *changed = key
     slots: tuple[str, ...] = kind.__slots__
     if unknown := set(changed).difference(slots):
@@ -72,6 +75,6 @@ def _copier(key: tuple[Any, ...]) -> Callable[..., Any]:
     names |= {"_make": object.__new__, "_kind": kind}
     if hasattr(kind, "__post_init__"):
         source += "\n    _new.__post_init__()"
-    exec(f"{source}\n    return _new", names)  # as dataclasses make their methods
+    exec(f"{source}\n    return _new", names)  # Dataclasses create their methods the same way.
     _COPIERS[key] = names["_copy"]
     return _COPIERS[key]

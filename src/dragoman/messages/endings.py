@@ -1,19 +1,19 @@
-"""How replies end: our words for it, what may follow each, and what a person is told.
+"""Defines how replies end: Dragoman's words for it, what may follow each, and what the user sees.
 
 Every wire maps its provider's reasons to these words (`FINISH` in `wire/*/shapes.py`):
 
-stop, tool_calls   as it should
-length             cut off by the limit of tokens; it can go on
-context            cut off because the model's context is full; it can go on once there is room
-pause              the provider's own tools took long; it goes on when it is sent back
-refusal            the model did not want to answer
+stop, tool_calls   normal end
+length             truncated by the token limit. It can be continued
+context            truncated because the context is full. It can be continued once there is room
+pause              the provider's tools took long. It continues when it is sent back
+refusal            the model refused to answer
 filter, safety, recitation
-                   a filter of the provider: of content in general, for safety, for protected text
-malformed          it ended in a call that the provider itself could not read
-thoughts, empty    there is no answer in it
-error              the provider broke it off
-cancelled          somebody here did
-unknown            the provider's reason is none of these, or it gave none
+                   a provider filter: general content, safety, protected text
+malformed          it ended in a call that the provider could not parse
+thoughts, empty    it has no answer
+error              the provider interrupted it
+cancelled          a user or a caller cancelled it
+unknown            the provider gave no reason, or an unlisted one
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ from typing import TypeAlias
 from dragoman.messages.message import Error, Message
 from dragoman.sentences import Sentence, sentence
 
-REFUSED = frozenset({"refusal", "filter", "safety", "recitation"})  # what it calls is not run
-# More would have come, and the text of the next reply belongs to the same answer.
+REFUSED = frozenset({"refusal", "filter", "safety", "recitation"})  # Calls of such a reply are not run.
+# The reply is unfinished, and the text of the next reply belongs to the same answer.
 INCOMPLETE = frozenset({"length", "context", "pause"})
-FAILED = frozenset({"malformed", "error"})  # what there is of it is no answer, whatever the turn's state
+# Partial text of such a reply is not an answer, whatever the turn's state.
+FAILED = frozenset({"malformed", "error"})
 WITHOUT_ANSWER = frozenset({"malformed", "thoughts", "empty", "error"})
 
 BROKEN_OFF = REFUSED | {"length", "context", "malformed", "error", "cancelled"}
-"""A call at the end of these may be half written."""
+"""Endings after which the last call may be incomplete."""
 
 Finish: TypeAlias = str
 
@@ -49,11 +50,11 @@ _NOTICES: dict[Finish, Callable[[str], Sentence]] = {
     "error": lambda model: sentence("ending.error", model=model),
     "unknown": lambda model: sentence("ending.unknown", model=model),
 }
-_KINDS = {"empty": "empty_reply"}  # of notices, where they have another name than the finish
+_KINDS = {"empty": "empty_reply"}  # Notice kinds that differ from the finish.
 
 
 def notice_of(finish: Finish, model: str, reason: str = "") -> str | None:
-    """What a person is told of a reply that ended like this; None where it ended as it should."""
+    """Return the user's notice for such an ending. None for a normal one."""
     if finish not in _NOTICES or (finish == "unknown" and not reason):
         return None
     text = _NOTICES[finish](model)
@@ -61,7 +62,7 @@ def notice_of(finish: Finish, model: str, reason: str = "") -> str | None:
 
 
 def ending_of(reply: Message, following: Message | None) -> str | None:
-    """What is to be said below a stored reply, once it is known whether it went on."""
+    """Return the notice below a stored reply, once it is known whether the reply was continued."""
     went_on = following is not None and following.turn == reply.turn
     if reply.finish is None or any(isinstance(part, Error) for part in reply.parts):
         return None
@@ -75,7 +76,7 @@ def notice_kind(finish: Finish) -> str:
 
 
 def reason_of(finish: Finish, word: str | None, *details: str | None) -> str:
-    """The provider's own word, with what it says of it, where ours does not tell all."""
+    """Return the provider's reason and its details, if the finish alone does not tell everything."""
     if finish in ("stop", "tool_calls", *INCOMPLETE) or not word:
         return ""
     return ": ".join(one.strip() for one in (word, *details) if one and one.strip())

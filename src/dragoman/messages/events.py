@@ -1,7 +1,7 @@
-"""The events of a turn while it runs. Names are noun first; every event is numbered in its turn.
+"""Defines the events of a running turn. Names are noun first, and events are numbered within their turn.
 
-Decoders make the events of a reply (reasoning, text, call.input, message.end) without a number; the
-turn's log numbers them when it publishes them. Nothing here is stored: facts are (`turn/facts.py`).
+Decoders create the events of a reply (reasoning, text, call.input, message.end) without a number, and the
+turn's log numbers them on publication. Events are not stored. Facts are (`turn/facts.py`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dragoman.sentences import SaidFields, Spoken
 class TurnStart:
     turn: str
     conversation: str
-    message: str  # the person's
+    message: str  # ID of the user's message
     resumed: bool = False
     seq: int = 0
     type: Literal["turn.start"] = "turn.start"
@@ -42,8 +42,8 @@ class TurnEnd(Spoken):
     text: str
     usage: Usage
     error: str | None = None
-    limit: str | None = None  # the limit that was reached, in words
-    finish: str = ""  # how its last reply ended: a word of `messages/endings.py`
+    limit: str | None = None  # a description of the limit that was reached
+    finish: str = ""  # The end of its last reply: a word of `messages/endings.py`.
     seq: int = 0
     type: Literal["turn.end"] = "turn.end"
     said: SaidFields = field(default=None, compare=False)
@@ -51,7 +51,7 @@ class TurnEnd(Spoken):
 
 @dataclass(slots=True)
 class StepStart:
-    """A request goes out. If `attempt` is above 1, drop everything that you received of `message`."""
+    """A request is sent. If `attempt` is above 1, drop everything that you received of `message`."""
 
     step: int
     attempt: int
@@ -66,11 +66,11 @@ class StepStart:
 class StepRetry(Spoken):
     """The provider did not answer. Dragoman asks again after a wait, before anything of the reply arrived."""
 
-    attempt: int  # the one that comes next: 2 is the first repetition
-    attempts: int  # after so many it is given up
-    seconds: float  # until then
+    attempt: int  # number of the next attempt: 2 is the first repetition
+    attempts: int  # Maximum number of attempts.
+    seconds: float  # seconds until the next attempt
     reason: str
-    status: int | None = None  # of the provider's response, if there was one
+    status: int | None = None  # HTTP status of the provider's response, if any
     seq: int = 0
     type: Literal["step.retry"] = "step.retry"
     said: SaidFields = field(default=None, compare=False)
@@ -81,7 +81,7 @@ class StepModel(Spoken):
     """The next model of a chain gets the request, before anything of the reply arrived."""
 
     model: str
-    reason: str = ""  # empty for the first
+    reason: str = ""  # empty for the first model
     seq: int = 0
     type: Literal["step.model"] = "step.model"
     said: SaidFields = field(default=None, compare=False)
@@ -189,9 +189,9 @@ class ItemAdded:
 
 @dataclass(slots=True)
 class FileAdded:
-    """An image or audio that the model made: a whole part of the reply.
+    """An image or audio that the model made: a complete part of the reply.
 
-    A wire puts its bytes into a data: address; a turn stores them before anybody hears of it.
+    A wire puts its bytes into a data: URL. A turn stores them before it publishes the event.
     """
 
     file: File
@@ -203,12 +203,13 @@ class FileAdded:
 class FilePartial:
     """An unfinished file of the reply, for display only. Readers can drop it.
 
-    Without an `offset` it is the file as it looks by now, in place of what came before; with one, the piece
-    of it that begins at that byte. The whole follows as a `FileAdded`. Nothing of this is part of a message.
+    Without an `offset`, it is the current version of the file and replaces earlier ones. With one, it is the
+    chunk that starts at that byte. The complete file follows as a `FileAdded`. Partial files never become
+    part of a message.
     """
 
     file: File
-    index: int = 0  # which of the files of the reply, where several are under way
+    index: int = 0  # index of the file, if a reply makes several
     offset: int | None = None
     seq: int = 0
     type: Literal["file.partial"] = "file.partial"
@@ -216,8 +217,11 @@ class FilePartial:
 
 @dataclass(slots=True)
 class CallInputStart:
-    """`format` names the text format in which the model wrote the call; `guessed` says that the model is not
-    known to write it, so that the call asks first."""
+    """The input of a call starts.
+
+    `format` names the text format in which the model wrote the call. `guessed` is true if the model is not
+    known to write it, so that the call needs approval.
+    """
 
     call: str
     tool: str
@@ -253,9 +257,10 @@ class CallInputEnd:
 
 @dataclass(slots=True)
 class MessageEnd:
-    """The reply is over. `finish` is a word of `messages/endings.py`, and `reason` the provider's own for it.
+    """The reply is over. `finish` is a word of `messages/endings.py`, and `reason` is the provider's own
+    word.
 
-    `unfinished` says that nothing marked its end: it may have been cut off, and nobody can know.
+    `unfinished` is true if nothing marked its end. It may have been truncated.
     """
 
     finish: str
@@ -269,9 +274,9 @@ class MessageEnd:
 
 @dataclass(slots=True)
 class ProviderData:
-    """Other fields of a provider's chunk, such as a service tier.
+    """Other fields of a provider's chunk, such as a service tier, under the provider's names.
 
-    Under the names the provider gives them. Nothing of it is stored; a plugin may.
+    Dragoman does not store them. A plugin can.
     """
 
     wire: str
@@ -282,7 +287,7 @@ class ProviderData:
 
 @dataclass(slots=True)
 class MessageAdded:
-    """A plugin, or a user who steers, added a message."""
+    """A plugin or a steering user added a message."""
 
     message: Message
     seq: int = 0
@@ -302,14 +307,14 @@ class CallAsked(Spoken):
     tool: str
     arguments: Arguments
     text: str
-    because: str = "rule"  # why it is asked: see `messages.questions.Cause`
-    rules: list[str] = field(default_factory=list)  # what "always" would add, in words
+    because: str = "rule"  # The reason for asking: see `messages.questions.Cause`.
+    rules: list[str] = field(default_factory=list)  # the rules that "always" would add, as text
     choices: list[str] = field(default_factory=list)
-    schema: dict[str, JsonValue] = field(default_factory=dict)  # what edited arguments, or a reply, must fit
-    diff: str = ""  # what it would do to files, where the tool can tell
-    told: list[str] = field(default_factory=list)  # arguments of which every character is in the diff
-    in_parts: bool = False  # whether some hunks of that can be chosen
-    free: bool = False  # whether an answer in the person's own words does as well as one of the choices
+    schema: dict[str, JsonValue] = field(default_factory=dict)  # schema for edited arguments or a reply
+    diff: str = ""  # the changes it would make to files, if the tool can tell
+    told: list[str] = field(default_factory=list)  # arguments fully contained in the diff
+    in_parts: bool = False  # whether single hunks of the diff can be chosen
+    free: bool = False  # whether the user can answer with free text instead of a choice
     seq: int = 0
     type: Literal["call.asked"] = "call.asked"
     said: SaidFields = field(default=None, compare=False)
@@ -343,7 +348,7 @@ class CallStart:
     call: str
     tool: str
     arguments: Arguments
-    client: bool = False  # a client is to run it and deliver the result
+    client: bool = False  # whether a client runs it and delivers the result
     at: float | None = None
     seq: int = 0
     type: Literal["call.start"] = "call.start"

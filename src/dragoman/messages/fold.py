@@ -1,4 +1,4 @@
-"""Builds messages from the events of a turn: the only place where that is done."""
+"""Builds messages from the events of a turn. No other code does."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from dragoman.messages.message import (
 
 
 class Draft:
-    """A reply while it arrives. Feeding it costs an append; the message is made when somebody looks."""
+    """A reply while it arrives. Feeding it costs an append. The message is built only when it is read."""
 
     def __init__(self, begun: Message) -> None:
         self._message = begun
-        self._parts: list[Part | list[str]] = [*begun.parts]  # a list: the pieces of a part that is open
-        self._open: dict[str, int] = {}  # "text", "reasoning" or a call's id → its place in _parts
+        self._parts: list[Part | list[str]] = [*begun.parts]  # A list holds the chunks of an open part.
+        self._open: dict[str, int] = {}  # "text", "reasoning" or a call's ID → its index in _parts
         self._calls = {part.id: at for at, part in enumerate(begun.parts) if isinstance(part, ToolCall)}
         self._inner = {call.id: call for call in begun.inner}
-        self._citations: dict[int, tuple[Citation, ...]] = {}  # of the text at this place, while it is open
+        self._citations: dict[int, tuple[Citation, ...]] = {}  # citations of the open text at this index
         self._logprobs: list[JsonValue] = []
         self._built: Message | None = begun
 
@@ -42,7 +42,7 @@ class Draft:
 
     @property
     def message(self) -> Message:
-        """The message so far."""
+        """Return the message so far."""
         if self._built is None:
             inner = tuple(self._inner.values())
             self._built = replace_fast(self._message, parts=tuple(self._so_far()), inner=inner)
@@ -58,7 +58,7 @@ class Draft:
             fold(self, event)
 
     def fail(self, error: Error) -> None:
-        """Mark the message with the error it broke off with."""
+        """Mark the message with the error that interrupted it."""
         self._built = None
         self._close_all()
         self._parts.append(error)
@@ -110,7 +110,7 @@ class Draft:
             if isinstance(part := self._parts[place], Text):
                 self._parts[place] = replace(part, citations=(*part.citations, *event.citations))
                 return
-        self._parts.append(Text("", tuple(event.citations)))  # sources of nothing that was said
+        self._parts.append(Text("", tuple(event.citations)))  # Citations without any text.
 
     def _add_item(self, event: e.ItemAdded) -> None:
         self._parts.append(
@@ -145,7 +145,7 @@ class Draft:
     def _ask_call(self, event: e.CallAsked) -> None:
         if event.kind == "review":
             self._change(event.call, state=CallState.REVIEWING)
-        elif event.kind != "tool":  # a tool that asks goes on running
+        elif event.kind != "tool":  # A tool that asks a question keeps running.
             self._change(event.call, state=CallState.ASKED, arguments=event.arguments)
 
     def _run_call(self, event: e.CallStart) -> None:
@@ -163,8 +163,10 @@ class Draft:
         )
 
     def _add_data(self, event: e.ProviderData) -> None:
-        """Log probabilities are kept with the message, token by token, and so is what is known of a
-        transcript beside its words; the rest is for whoever listens."""
+        """Store log probabilities per token, and the metadata of a transcript, with the message.
+
+        Other provider data is only for listeners.
+        """
         if isinstance(transcript := event.data.get("transcript"), dict):
             self._message = replace(
                 self._message, metadata={**self._message.metadata, "transcript": transcript}
@@ -184,7 +186,7 @@ class Draft:
     # ── open and closed parts ─────────────────────────────────────────────────────────────────────
 
     def _begin(self, kind: str) -> int:
-        if kind in self._open:  # it was never ended
+        if kind in self._open:  # The previous part was never ended.
             self._parts = [*self._so_far()]
         self._open[kind] = place = len(self._parts)
         self._parts.append([])
@@ -231,7 +233,7 @@ class Draft:
 
 
 class DraftView:
-    """A reply while it arrives, for plugins to look at."""
+    """A read-only view of an arriving reply, for plugins."""
 
     __slots__ = ("_draft",)
     _draft: Draft
@@ -251,7 +253,7 @@ class DraftView:
 
     @property
     def message(self) -> Message:
-        """The message so far."""
+        """Return the message so far."""
         return self._draft.message
 
 
@@ -278,25 +280,28 @@ _FOLD: dict[type, Callable[[Draft, Any], None]] = {
 
 
 class TurnFold:
-    """The messages of a turn, from its events one after the other; `begun` are those that it had before."""
+    """The messages of a turn, built from its events in order.
+
+    `begun` holds the messages it had before them.
+    """
 
     def __init__(self, conversation: str, turn: str, begun: Iterable[Message] = ()) -> None:
         self._conversation = conversation
         self._turn = turn
         self._drafts: dict[str, Draft] = {}
-        self._homes: dict[str, Draft] = {}  # of calls
+        self._homes: dict[str, Draft] = {}  # the reply of each call
         self._current: Draft | None = None
         for message in begun:
             self._add(message)
 
     @property
     def messages(self) -> dict[str, Message]:
-        """By id, in the order in which they began."""
+        """Return the messages by ID, in the order in which they started."""
         return {id: draft.message for id, draft in self._drafts.items()}
 
     @property
     def arriving(self) -> str | None:
-        """The id of the reply that is not over."""
+        """Return the ID of the unfinished reply."""
         reply = self._current
         return reply.id if reply is not None and reply.message.finish is None else None
 
@@ -325,7 +330,7 @@ class TurnFold:
 
 
 def fold(events: Iterable[e.Event], conversation: str = "", turn: str = "") -> list[Message]:
-    """The messages of a whole turn, from its events, in the order in which they began."""
+    """Return the messages of a whole turn from its events, in the order in which they started."""
     folded = TurnFold(conversation, turn)
     for event in events:
         folded.apply(event)
@@ -334,25 +339,25 @@ def fold(events: Iterable[e.Event], conversation: str = "", turn: str = "") -> l
 
 @dataclass(slots=True)
 class Appending:
-    """A message that is about to be added. Replace `message` to change it."""
+    """A message about to be added. Replace `message` to change it."""
 
     message: Message
     prevented: bool = False
     placed: list[Message] = field(default_factory=list)
-    id: str = ""  # the one it had before anybody changed it
+    id: str = ""  # its ID before any change
 
     def __post_init__(self) -> None:
         self.id = self.id or self.message.id
 
     def prevent(self) -> None:
-        """Do not add it. A plugin that wants it elsewhere calls `place`."""
+        """Do not add the message. A plugin that wants it elsewhere calls `place`."""
         self.prevented = True
 
     def place(self, message: Message) -> None:
-        """Add this one, with whatever parent it has, in its stead."""
+        """Add this message instead, with any parent."""
         self.placed.append(message)
 
     @property
     def added(self) -> list[Message]:
-        """What the plugins leave to be added."""
+        """Return the messages that remain to be added."""
         return self.placed if self.prevented else [self.message]

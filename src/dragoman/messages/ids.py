@@ -1,4 +1,4 @@
-"""Ids: a short noun and eighty random bits, readable aloud and safe in URLs and file names."""
+"""Creates IDs: a short noun and eighty random bits, easy to read aloud and safe in URLs and file names."""
 
 from __future__ import annotations
 
@@ -7,22 +7,24 @@ import secrets
 
 from dragoman.errors import BadRequest
 
-_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's: no i, l, o, u
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's alphabet: no i, l, o, u.
 
 
 def new_id(noun: str) -> str:
-    """`new_id("turn")` → `turn_9x3k…`, sixteen characters after the noun."""
+    """Return a random ID: `new_id("turn")` → `turn_9x3k…`, sixteen characters after the noun."""
     return f"{noun}_{_spell(secrets.token_bytes(10))}"
 
 
 def derived_id(noun: str, *origin: object) -> str:
-    """The same id for the same origin: what is done again after a crash gets the name it had."""
+    """Return the same ID for the same origin, so that work repeated after a crash keeps its IDs."""
     digest = hashlib.sha256("\0".join(map(str, origin)).encode("utf-8", "surrogatepass")).digest()
     return f"{noun}_{_spell(digest[:10])}"
 
 
 def check_ids(**given: object) -> None:
-    """BadRequest if an ID, or a user, is not a string. SQLite binds NaN as NULL, which means every user."""
+    """Raise BadRequest if an ID or a user is not a string. SQLite binds NaN as NULL, which matches every
+    user.
+    """
     for name, value in given.items():
         if value is not None and not isinstance(value, str):
             raise BadRequest(f"{name} must be a string, not {value!r:.80}.")

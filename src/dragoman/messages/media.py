@@ -1,4 +1,4 @@
-"""What kind of file an attachment is: by its media type, or by its name where the type says nothing."""
+"""Finds the kind of an attachment: from its media type, or from its name if the type is unspecific."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from urllib.parse import unquote_to_bytes
 
 from dragoman.messages.message import File
 
-# Addresses that hold a file themselves, such as `data:image/png;base64,…`.
+# URLs that contain a file, such as `data:image/png;base64,…`.
 
 
-_LONGEST_HEAD = 1000  # characters: what has no comma by then is no such address
+_LONGEST_HEAD = 1000  # A data URL must have its comma within this many characters.
 _MEDIA_TYPE = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}", re.ASCII)
 
 
 @dataclass(slots=True, frozen=True)
 class DataUrl:
-    """What stands before the comma. The data, which may be long, are not copied to look at it."""
+    """The part of a data URL before the comma. The data may be long, so it is not copied."""
 
-    media_type: str  # in small letters, without parameters; empty where it says none
+    media_type: str  # lower case, without parameters, empty if missing
     base64: bool
-    begins: int  # where the data do
+    begins: int  # index of the data
 
 
 def parse_data_url(url: str) -> DataUrl | None:
-    """None for an address of another kind."""
+    """Parse the head of a data URL. Return None for any other URL."""
     comma = url.find(",", 0, _LONGEST_HEAD)
     if comma < 0 or url[:5].lower() != "data:":
         return None
@@ -37,8 +37,7 @@ def parse_data_url(url: str) -> DataUrl | None:
 
 
 def data_in(url: str) -> bytes | None:
-    """The bytes in such an address, None for another one. ValueError where they are said to be base64, and
-    are not."""
+    """Return the bytes of a data URL, or None for another URL. Raise ValueError for invalid base64."""
     found = parse_data_url(url)
     if found is None:
         return None
@@ -47,21 +46,21 @@ def data_in(url: str) -> bytes | None:
 
 
 def is_media_type(text: str) -> bool:
-    """Whether it has the form `image/png`, without parameters."""
+    """Return whether it has the form `image/png`, without parameters."""
     return _MEDIA_TYPE.fullmatch(text) is not None
 
 
 Modality: TypeAlias = Literal["text", "image", "audio", "video", "file"]
-"""What models can be shown. `file` is a document such as a PDF."""
+"""The kinds of input a model can accept. `file` is a document such as a PDF."""
 
 ModelType: TypeAlias = Literal["chat", "image-gen", "image-edit", "audio-stt", "audio-tts"]
-"""What a model does: it talks, makes pictures, changes pictures, writes down what is spoken, or speaks."""
+"""The task of a model: chat, create images, edit images, transcribe speech, or speak."""
 
 CHAT: ModelType = "chat"
 MODEL_TYPES: tuple[ModelType, ...] = ("chat", "image-gen", "image-edit", "audio-stt", "audio-tts")
 
 WORKS_ON: dict[ModelType, Modality] = {"image-edit": "image", "audio-stt": "audio"}
-"""What a type needs besides words. If a message has none, the model continues with the latest one."""
+"""The input that a type needs in addition to text. If a message has none, the latest one is used."""
 
 _SAME = {
     "image/jpg": "image/jpeg",
@@ -75,7 +74,7 @@ _SAME = {
     "application/x-pdf": "application/pdf",
 }
 
-# Text, though it is not called so. What ends in +json, +xml or +yaml (SVG does) is text as well.
+# Text types without `text/`. Types that end in +json, +xml or +yaml (such as SVG) are text too.
 _TEXTS = frozenset(
     f"application/{name}"
     for name in (
@@ -100,7 +99,7 @@ _TEXT_NAMES = frozenset(
         txt v vb vhdl vim vtt vue xml xsd xsl yaml yml zig zsh
         """,
     )
-)  # what a name ends in
+)  # file name extensions
 
 
 IN_WORDS: dict[Modality, str] = {
@@ -113,7 +112,7 @@ IN_WORDS: dict[Modality, str] = {
 
 
 def media_type(file: File) -> str:
-    """Its type in one spelling, without parameters. What a data: address says of itself counts."""
+    """Return the normalized media type without parameters. The type inside a data URL takes precedence."""
     said = file.media_type
     if file.url is not None and (inside := parse_data_url(file.url)) is not None and inside.media_type:
         said = inside.media_type
@@ -122,13 +121,13 @@ def media_type(file: File) -> str:
 
 
 def type_of(model: object) -> ModelType:
-    """What a model does. One of one's own may not say it: it talks."""
+    """Return the model's type. A custom model without one is a chat model."""
     type: ModelType = getattr(model, "type", CHAT)
     return type
 
 
 def is_text(file: File) -> bool:
-    """Whether its bytes are text that a model can simply be told: also JSON, CSV, SVG and code."""
+    """Return whether the bytes are text that can be sent as text, including JSON, CSV, SVG and code."""
     type = media_type(file)
     if type in _SAYS_NOTHING:
         name = (file.name or "").lower().rpartition("/")[2]
@@ -137,7 +136,7 @@ def is_text(file: File) -> bool:
 
 
 def modality(file: File) -> Modality:
-    """What a model has to be able to take."""
+    """Return the kind of input that a model needs in order to accept the file."""
     if is_text(file):
         return "text"
     match media_type(file).partition("/")[0]:
@@ -148,7 +147,7 @@ def modality(file: File) -> Modality:
 
 
 def text_inside(url: str) -> str | None:
-    """The text that a data: address holds; None for any other."""
+    """Return the text that a data URL contains. None for any other URL."""
     try:
         data = data_in(url)
     except ValueError:
@@ -157,12 +156,12 @@ def text_inside(url: str) -> str | None:
 
 
 def text_of(data: bytes) -> str:
-    """The text of a file: UTF-8, or UTF-16 where its first bytes say so, as much of what Windows writes."""
+    """Decode a file as UTF-8, or as UTF-16 if it has a byte order mark, as is common on Windows."""
     wide = data.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
     return data.decode("utf-16" if wide else "utf-8", "replace")
 
 
 def in_words(file: File, why: str = "cannot be shown here") -> str:
-    """The line that stands for a file where the file itself cannot go."""
+    """Return a line of text that replaces a file where it cannot be sent."""
     where = f" at {file.url}" if file.url and parse_data_url(file.url) is None else ""
     return f"[{file.name or 'a file'}, {file.media_type}{where}, {why}]"

@@ -1,4 +1,4 @@
-"""A message: its author, its place in the tree, and its parts."""
+"""Defines messages: their author, their position in the tree, and their parts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pydantic_core import to_json
 from dragoman.messages.usage import Usage
 from dragoman.sentences import SaidFields, Spoken
 
-# The parts a message is made of: one closed union, distinguished by `type`.
+# The parts of a message: one closed union, distinguished by `type`.
 
 
 Json: TypeAlias = JsonValue
@@ -22,19 +22,19 @@ Arguments: TypeAlias = dict[str, JsonValue]
 
 
 class CallState(StrEnum):
-    """Where a call is. Everything from COMPLETED on is settled: it has its one result."""
+    """The state of a call. From COMPLETED on, a call is settled and has its one result."""
 
-    PENDING = "pending"  # its arguments arrive, or nothing has been decided yet
-    ASKED = "asked"  # a person is asked whether it may run
-    RUNNING = "running"  # it runs, here or in a client
-    REVIEWING = "reviewing"  # it ran, and a person is asked whether the model may see the result
+    PENDING = "pending"  # Its arguments are arriving, or no decision was made yet.
+    ASKED = "asked"  # A user is asked whether it may run.
+    RUNNING = "running"  # It runs here or in a client.
+    REVIEWING = "reviewing"  # It ran, and a user is asked whether the model may see the result.
     COMPLETED = "completed"
     FAILED = "failed"
-    REJECTED = "rejected"  # by a person or by a rule: it did not run
-    WITHHELD = "withheld"  # it ran, and the model may not see the result
-    SKIPPED = "skipped"  # a limit was reached: it did not run
+    REJECTED = "rejected"  # A user or a rule rejected it. It did not run.
+    WITHHELD = "withheld"  # It ran, and the model must not see the result.
+    SKIPPED = "skipped"  # A limit was reached. It did not run.
     CANCELLED = "cancelled"
-    INTERRUPTED = "interrupted"  # the process died while it ran: nobody knows how far it got
+    INTERRUPTED = "interrupted"  # The process died while it ran. Its outcome is unknown.
 
     @property
     def settled(self) -> bool:
@@ -46,48 +46,48 @@ UNSETTLED = frozenset({CallState.PENDING, CallState.ASKED, CallState.RUNNING, Ca
 
 @dataclass(slots=True, frozen=True)
 class Citation:
-    """A source that a text names: an address, a file of the provider's, or a passage of an attachment.
+    """A source that a text names: a URL, a provider's file, or a passage of an attachment.
 
-    `start` and `end` count characters of the text that rests on it, where the provider says which.
+    `start` and `end` count characters of the text that relies on it, if the provider gives them.
     """
 
     url: str | None = None
     title: str | None = None
-    quote: str | None = None  # the words of the source
+    quote: str | None = None  # text quoted from the source
     start: int | None = None
     end: int | None = None
-    opaque: Json = None  # the provider's own form of it, for wires that want it back
+    opaque: Json = None  # The provider's form of it, for wires that send it back.
 
 
 @dataclass(slots=True, frozen=True)
 class Text:
     text: str
     citations: tuple[Citation, ...] = ()
-    phase: str | None = None  # OpenAI's word for what the text is: `commentary` or `final_answer`
+    phase: str | None = None  # OpenAI's type of the text: `commentary` or `final_answer`.
     type: Literal["text"] = "text"
 
 
 @dataclass(slots=True, frozen=True)
 class Reasoning:
-    """What a model thought. `wire` and `opaque` say where it may be replayed, and with which bytes."""
+    """The reasoning of a model. `wire` and `opaque` tell where it can be replayed, and with which bytes."""
 
     text: str
     signature: str | None = None
     wire: str | None = None
     model: str | None = None
-    opaque: Json = None  # a provider's own block, to be sent back exactly as it came
+    opaque: Json = None  # a provider's block, to be sent back unchanged
     seconds: float | None = None
-    field_name: str | None = None  # under which it came, where a protocol has several
+    field_name: str | None = None  # the field it arrived in, if a protocol has several
     type: Literal["reasoning"] = "reasoning"
 
 
 @dataclass(slots=True, frozen=True)
 class ProviderItem:
-    """Something of a provider's own in a reply: a search it made, code it ran, what came of that.
+    """A provider-specific item of a reply: a search, executed code, or a result.
 
-    It happened on the provider's side, so there is nothing to decide or to run here. `kind` is the provider's
-    name for it, `text` a line for people, and `opaque` what is sent back, in its place, to the model it came
-    from; no other is shown it.
+    It happened on the provider's side, so Dragoman has nothing to decide or run. `kind` is the provider's
+    name for it, and `text` is a line for users. `opaque` is sent back in its position, only to the model it
+    came from.
     """
 
     kind: str
@@ -100,10 +100,10 @@ class ProviderItem:
 
 @dataclass(slots=True, frozen=True)
 class File:
-    """An image, a sound or a document: its bytes in the blob store (`blob`), or somewhere else (`url`).
+    """An image, audio or a document, with its bytes in the blob store (`blob`) or elsewhere (`url`).
 
-    Of one that a model made, `made_by` is that model, and `signature` its provider's mark, to be sent back
-    with it to that model alone.
+    `made_by` is the model that made the file, if any. `signature` is its provider's mark, sent back with the
+    file to that model only.
     """
 
     media_type: str
@@ -118,9 +118,9 @@ class File:
 
 @dataclass(slots=True, frozen=True)
 class ToolResult(Spoken):
-    """What came of a call. `text` is what the model reads; `value` is the JSON it was made from, if any.
+    """The result of a call. The model reads `text`. `value` is the JSON it was made from, if any.
 
-    `blob` holds the whole output where `text` is only its head and tail.
+    `blob` holds the whole output if `text` contains only its start and end.
     """
 
     text: str
@@ -129,12 +129,15 @@ class ToolResult(Spoken):
     metadata: dict[str, JsonValue] = field(default_factory=dict)
     attachments: tuple[File, ...] = ()
     blob: str | None = None
-    note: str | None = None  # for the model, beside the text: edited arguments, an edited result
+    # A note for the model in addition to the text: edited arguments, an edited result.
+    note: str | None = None
     said: SaidFields = field(default=None, compare=False)
 
 
 def result_instead(before: ToolResult | None, text: str) -> ToolResult:
-    """What a person wrote: JSON where the result before it was, for a program that waits for a value."""
+    """Return a user-written result. It is parsed as JSON if the original was JSON, for a program that needs a
+    value.
+    """
     if before is not None and before.value is not None:
         try:
             return ToolResult(text, json.loads(text))
@@ -145,7 +148,9 @@ def result_instead(before: ToolResult | None, text: str) -> ToolResult:
 
 @dataclass(slots=True, frozen=True)
 class MadeIn:
-    """The place in a program where it makes a call: of which call, in which line, as its how manieth."""
+    """The position in a program that makes a call: the program's call, the line, and the number of
+    the call.
+    """
 
     call: str
     line: int
@@ -154,23 +159,23 @@ class MadeIn:
 
 @dataclass(slots=True, frozen=True)
 class ToolCall:
-    """A call, its state and its result, together: a settled call without a result cannot be written."""
+    """A call with its state and its result. A settled call without a result cannot be built."""
 
     id: str
     tool: str
     arguments: Arguments = field(default_factory=dict)
-    raw: str | None = None  # the argument text as it came, only where it is not the arguments' JSON
+    raw: str | None = None  # The received argument text, if it differs from the JSON of the arguments.
     state: CallState = CallState.PENDING
     result: ToolResult | None = None
     provider_id: str | None = None
-    signature: str | None = None  # a provider's mark on the call, to be sent back as it came
-    signed_by: str | None = None  # the model whose mark that is: no other knows it
-    original: Arguments | None = None  # what the model asked for, where a person or plugin changed it
-    format: str | None = field(default=None, compare=False)  # it is written in; "": native; None: unknown
-    guessed: bool = False  # the model is not known to write that format
+    signature: str | None = None  # a provider's mark on the call, to be sent back unchanged
+    signed_by: str | None = None  # The model that the mark belongs to. Other models do not know it.
+    original: Arguments | None = None  # the model's arguments, if a user or plugin changed them
+    format: str | None = field(default=None, compare=False)  # Its text format. "": native. None: unknown.
+    guessed: bool = False  # The model is not known to write that format.
     started: float | None = None
     ended: float | None = None
-    made_in: MadeIn | None = None  # the program that made it; None: the model did
+    made_in: MadeIn | None = None  # The program that made it. None: the model made it.
     type: Literal["call"] = "call"
 
     def __post_init__(self) -> None:
@@ -179,32 +184,33 @@ class ToolCall:
 
     @property
     def asked_for(self) -> Arguments:
-        """What the model wanted, whatever a person or a plugin made of it."""
+        """Return the arguments that the model requested, whatever a user or a plugin changed."""
         return self.arguments if self.original is None else self.original
 
     @property
     def is_text(self) -> bool:
-        """Whether it only looked like a call: a guess that was turned down (D7)."""
+        """Return whether it only looked like a call: a rejected guess (D7)."""
         return self.guessed and self.state is CallState.REJECTED
 
     @property
     def hash(self) -> str:
-        """The fingerprint an approval is bound to."""
+        """Return the fingerprint that an approval is bound to."""
         return arguments_hash(self.tool, self.arguments)
 
 
 @dataclass(slots=True, frozen=True)
 class Summary:
-    """Takes the place of everything before `keeps_from` when a request is built. The originals stay."""
+    """Replaces everything before `keeps_from` in a request. The originals stay."""
 
     text: str
-    keeps_from: str | None  # the first message that is still sent as it is; None: nothing before this one
+    # The first message still sent unchanged. None: no message before this one is sent.
+    keeps_from: str | None
     type: Literal["summary"] = "summary"
 
 
 @dataclass(slots=True, frozen=True)
 class Error(Spoken):
-    """Marks a reply that broke off, and says why. Never sent to a model."""
+    """Marks an interrupted reply with the reason. Never sent to a model."""
 
     message: str
     kind: str = "error"
@@ -222,15 +228,15 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",
 
 
 def canonical(value: Json) -> str:
-    """One spelling for equal JSON values."""
+    """Return one spelling for equal JSON values."""
     return _CANONICAL.encode(value)
 
 
 def json_text(value: Json) -> str:
-    """The JSON of a value with its keys as they come, for where nothing is compared: far quicker."""
+    """Return JSON with the keys in their order, which is much faster if nothing is compared."""
     try:
         return to_json(value).decode()
-    except ValueError:  # half a character
+    except ValueError:  # a lone surrogate
         return canonical(value)
 
 
@@ -238,12 +244,12 @@ def arguments_hash(tool: str, arguments: Arguments) -> str:
     text = f"{tool}\0{canonical(arguments)}"
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[
         :32
-    ]  # JSON may hold half a character
+    ]  # JSON can contain a lone surrogate.
 
 
 Role: TypeAlias = Literal["user", "assistant"]
 
-# Items of a provider's own that are an answer: pictures and sounds that the model made.
+# Provider-specific items that are an answer: images and audio that the model made.
 MADE_ITEMS = frozenset({"inlineData", "fileData", "image_generation_call"})
 
 
@@ -257,14 +263,15 @@ class Message:
     role: Role
     parts: tuple[Part, ...]
     turn: str | None = None
-    author: str | None = None  # the plugin that appended it; None for the person and the model
+    author: str | None = None  # The plugin that appended it. None for users and models.
     model: str | None = None
-    finish: str | None = None  # how the reply ended: a word of `messages/endings.py`
+    finish: str | None = None  # The end of the reply: a word of `messages/endings.py`.
     usage: Usage | None = None
     created: float = 0.0
     metadata: dict[str, JsonValue] = field(default_factory=dict)
-    inner: tuple[ToolCall, ...] = ()  # calls that programs among its calls made: no part of the reply
-    by: str | None = None  # the user who sent it; a text without any right
+    # Calls made by programs among its calls, which are not part of the reply.
+    inner: tuple[ToolCall, ...] = ()
+    by: str | None = None  # The user who sent it. The name alone grants no rights.
 
     @property
     def text(self) -> str:
@@ -280,7 +287,7 @@ class Message:
 
     @property
     def all_calls(self) -> tuple[ToolCall, ...]:
-        """Those of the reply, then those that its programs made."""
+        """Return the calls of the reply, then those that its programs made."""
         return (*self.calls, *self.inner) if self.inner else self.calls
 
     @property
@@ -289,26 +296,27 @@ class Message:
 
     @property
     def answers(self) -> bool:
-        """Whether there is anything in it for a person, or for us to do."""
+        """Return whether it contains anything for the user, or calls to run."""
         made = any(isinstance(part, ProviderItem) and part.kind in MADE_ITEMS for part in self.parts)
         return bool(self.text.strip() or self.calls or self.files or made)
 
     @property
     def says_nothing(self) -> bool:
-        """True for placeholders and bare errors: there is nothing in it that a model could be sent."""
+        """Return whether it has nothing to send to a model, as for placeholders and bare errors."""
         return all(
             isinstance(part, Error) or (isinstance(part, Text) and not part.text) for part in self.parts
         )
 
 
-# A file that lies at a provider, and how it is known there.
+# A file stored by a provider, and its ID there.
 
 
 @dataclass(slots=True, frozen=True)
 class ProviderFile:
     """One blob, uploaded to one account."""
 
-    account: str  # whose it is: a provider's name, and a fingerprint of the address and the key
+    account: str  # the provider's name, and a fingerprint of the URL and the key
     blob: str
     id: str
-    expires: float | None = None  # when the provider deletes it; None where it stays until somebody does
+    # The time when the provider deletes it. None if it stays until it is deleted explicitly.
+    expires: float | None = None

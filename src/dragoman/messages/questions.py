@@ -1,4 +1,4 @@
-"""Questions to a person, the answers they give, and the rules that make a question unnecessary."""
+"""Defines questions to users, their answers, and the rules that make a question unnecessary."""
 
 from __future__ import annotations
 
@@ -13,37 +13,39 @@ from dragoman.sentences import SaidFields, Spoken
 Action: TypeAlias = Literal["allow", "ask", "deny"]
 
 Mode: TypeAlias = Literal["auto", "ask", "manual", "off"]
-"""Who decides about calls: the rules; a person, for each; a person, who runs each by hand; there are none."""
+"""The mode of deciding about calls: by rules, by a user for each, by a user who runs each manually, or no
+calls.
+"""
 
-MODES: tuple[Mode, ...] = ("auto", "ask", "manual", "off")  # the stricter, the later
+MODES: tuple[Mode, ...] = ("auto", "ask", "manual", "off")  # sorted, the strictest last
 
 Kind: TypeAlias = Literal[
-    "approve",  # may this call run?
-    "run",  # manual mode: the person runs it by a click
-    "loop",  # the model repeats itself: once more?
-    "interrupted",  # the process died while it ran: run it again?
-    "review",  # may the model see this result?
-    "tool",  # the tool itself asks
+    "approve",  # May this call run?
+    "run",  # Manual mode: the user runs it with a click.
+    "loop",  # The model repeats itself. Continue?
+    "interrupted",  # The process died while it ran. Run it again?
+    "review",  # May the model see this result?
+    "tool",  # The tool itself asks.
 ]
 
 Cause: TypeAlias = Literal[
-    "rule",  # a rule says ask, or none says anything: the only cause that a grant takes away
-    "bounds",  # it would change what this program, or another, executes or obeys later
-    "mode",  # every call is asked about
-    "plugin",  # a plugin wants a person to look
-    "redefined",  # the tool describes itself in other words than when it was first offered, or last allowed
-    "loop",  # the model repeats itself
-    "format",  # text looks like a call in a format that the model is not known to write
-    "interrupted",  # the process died while it ran
-    "review",  # the result is to be looked at
-    "tool",  # the tool has a question of its own
+    "rule",  # A rule says ask, or no rule matches. A grant removes only this cause.
+    "bounds",  # It would change files that this program, or another, runs or obeys later.
+    "mode",  # every call needs approval
+    "plugin",  # A plugin requests a user's decision.
+    "redefined",  # The tool's description changed since it was first offered or last allowed.
+    "loop",  # The model repeats itself.
+    "format",  # Text looks like a call in a format that the model is not known to write.
+    "interrupted",  # The process died while it ran.
+    "review",  # The result needs a review.
+    "tool",  # The tool has a question.
 ]
 
 Verdict: TypeAlias = Literal["allow", "reject", "stop", "release", "withhold", "reply"]
 
 Scope: TypeAlias = Literal["once", "conversation", "hour", "always"]
 
-NOBODY = "nobody"  # who answers where there is no person
+NOBODY = "nobody"  # the answering user if none is available
 
 VERDICTS: dict[Kind, frozenset[Verdict]] = {
     "approve": frozenset({"allow", "reject", "stop"}),
@@ -57,13 +59,15 @@ VERDICTS: dict[Kind, frozenset[Verdict]] = {
 
 @dataclass(slots=True, frozen=True)
 class Rule(Spoken):
-    """`permission` is a tool's permission name, `pattern` what the call touches. The last matching rule
-    decides."""
+    """A rule. `permission` is a tool's permission name, `pattern` what the call touches.
+
+    The last matching rule decides.
+    """
 
     permission: str
     pattern: str = "*"
     action: Action = "ask"
-    origin: str = field(default="", compare=False)  # the file and line, or the code, it comes from
+    origin: str = field(default="", compare=False)  # The file and line, or the code, it comes from.
     said: SaidFields = field(default=None, compare=False)
 
     def __str__(self) -> str:
@@ -73,15 +77,18 @@ class Rule(Spoken):
 
 @dataclass(slots=True, frozen=True)
 class Grant:
-    """A rule somebody gave by an answer: listed, and revocable. Without a conversation it holds in all."""
+    """A rule from a user's answer, which can be listed and revoked.
+
+    Without a conversation it applies to all.
+    """
 
     id: str
     rule: Rule
     conversation: str | None = None
     created: float = 0.0
-    user: str | None = None  # whose it is; None: the person at the machine
-    workspace: str | None = None  # the folder it was given in: elsewhere the same names are other files
-    expires: float | None = None  # the time after which it counts no more
+    user: str | None = None  # The user it belongs to. None: the local user.
+    workspace: str | None = None  # The folder it was given in. The same names are other files elsewhere.
+    expires: float | None = None  # the time when it expires
 
 
 @dataclass(slots=True, frozen=True)
@@ -90,14 +97,15 @@ class Answer:
 
     verdict: Verdict
     scope: Scope = "once"
-    arguments: Arguments | None = None  # run with these instead
-    rules: tuple[Rule, ...] = ()  # the rules to keep, of those the question offers; none: its own
+    arguments: Arguments | None = None  # arguments to use instead
+    # The rules to keep, of those the question offers. If empty: its default rules.
+    rules: tuple[Rule, ...] = ()
     reason: str | None = None  # for the model
     value: JsonValue = None  # the reply to a tool's question, or the text to release instead
-    hash: str | None = None  # of the arguments the person saw; checked where given
+    hash: str | None = None  # Hash of the arguments the user saw, checked if given.
     by: str | None = None
     at: float = 0.0
-    lent: bool = False  # by another user than the sender of the turn: it leaves nothing behind for the sender
+    lent: bool = False  # Given by another user than the turn's sender. It leaves no rule for the sender.
 
 
 @dataclass(slots=True, frozen=True)
@@ -113,19 +121,19 @@ class Question(Spoken):
     text: str
     arguments: Arguments
     hash: str
-    server: str | None = None  # where the tool lives, if not here
-    because: Cause = "rule"  # why it is asked
-    patterns: tuple[str, ...] = ()  # what the rules were asked about
-    rules: tuple[Rule, ...] = ()  # what "always" would add; empty where it would add nothing
-    wider: tuple[Rule, ...] = ()  # what it could add instead, each covering more than this call
+    server: str | None = None  # the server the tool runs on, if not here
+    because: Cause = "rule"  # the reason for asking
+    patterns: tuple[str, ...] = ()  # the patterns that the rules were checked against
+    rules: tuple[Rule, ...] = ()  # The rules that "always" would add. Empty if it would add none.
+    wider: tuple[Rule, ...] = ()  # Alternative rules, each covering more than this call.
     choices: tuple[str, ...] = ()
-    free: bool = False  # whether an answer in the person's own words does as well as one of the choices
-    schema: dict[str, JsonValue] = field(default_factory=dict)  # of the arguments, for whoever edits them
-    result: ToolResult | None = None  # what is to be reviewed
-    diff: str = ""  # what it would do to files, as a unified diff, where the tool can tell
-    told: tuple[str, ...] = ()  # arguments of which every character is in the diff: it can stand for them
-    in_parts: bool = False  # whether some hunks of that can be chosen
-    fingerprint: str | None = None  # how the tool described itself when this was asked
+    free: bool = False  # whether the user can answer with free text instead of a choice
+    schema: dict[str, JsonValue] = field(default_factory=dict)  # schema of the arguments, for editing them
+    result: ToolResult | None = None  # the result to review
+    diff: str = ""  # The changes it would make to files as a unified diff, if the tool can tell.
+    told: tuple[str, ...] = ()  # Arguments fully contained in the diff, which can replace them.
+    in_parts: bool = False  # whether single hunks of the diff can be chosen
+    fingerprint: str | None = None  # fingerprint of the tool's description at that time
     asked: float = 0.0
     answer: Answer | None = None
     closed: str | None = None  # why the request is closed
@@ -158,7 +166,7 @@ def allow_always(*rules: Rule) -> Answer:
 
 
 def reject(reason: str | None = None, *, scope: Scope = "once", rules: tuple[Rule, ...] = ()) -> Answer:
-    """Do not run the call. The model reads the reason. With a scope, calls like it are denied from now on."""
+    """Do not run the call. The model reads the reason. With a scope, similar calls are denied from now on."""
     return Answer("reject", scope=scope, reason=reason, rules=rules)
 
 
@@ -173,7 +181,7 @@ def stop(reason: str | None = None) -> Answer:
 
 
 def release(text: str | None = None) -> Answer:
-    """Show the result to the model; with `text`, show that instead."""
+    """Show the result to the model. With `text`, show that instead."""
     return Answer("release", value=text)
 
 
@@ -183,5 +191,5 @@ def withhold(reason: str | None = None) -> Answer:
 
 
 def reply(value: JsonValue) -> Answer:
-    """Answer a tool that asked."""
+    """Answer a tool's question."""
     return Answer("reply", value=value)

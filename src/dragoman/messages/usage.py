@@ -1,4 +1,4 @@
-"""What a step used: tokens by kind, and what they cost where the price is known."""
+"""Counts usage: tokens by kind, and their cost if the price is known."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from dragoman.sentences import sentence
 
 Counts = TypeVar("Counts", bound=Mapping[str, object])
 
-_MOST = 2**53  # larger numbers are no longer whole in every reader
+_MOST = 2**53  # Not every reader can represent larger integers exactly.
 
 
 @dataclass(slots=True, frozen=True)
 class Usage:
-    """Tokens of one or more requests. `input` counts cached tokens too, `output` counts reasoning too.
+    """Tokens of one or more requests. `input` includes cached tokens, and `output` includes reasoning.
 
-    `cost` is in US dollars; None means that the price is unknown, which is not the same as free. Models that
-    make pictures, listen or speak are paid by other measures: pictures, seconds heard, characters spoken.
+    `cost` is in US dollars. None means that the price is unknown, which differs from free. Models that make
+    images, transcribe or speak are billed by other units: images, seconds of audio, characters spoken.
     """
 
     input: int = 0
@@ -43,7 +43,7 @@ class Usage:
         reasoning: object = 0,
         cost: object = None,
     ) -> Usage:
-        """What a provider says: of what is no count, nothing is believed."""
+        """Return the usage that a provider claims, ignoring invalid counts."""
         known = cost if isinstance(cost, int | float) and not isinstance(cost, bool) else None
         return cls(
             count(input),
@@ -56,7 +56,7 @@ class Usage:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was used that could cost anything."""
+        """Return whether nothing billable was used."""
         return not (self.total or self.images or self.seconds or self.characters)
 
     @property
@@ -64,7 +64,7 @@ class Usage:
         return self.input + self.output
 
     def __add__(self, other: Usage) -> Usage:
-        """The sum. Its cost is known only if each part that used anything has a known cost."""
+        """Return the sum. Its cost is known only if each used part has a known cost."""
         return Usage(
             self.input + other.input,
             self.output + other.output,
@@ -79,19 +79,19 @@ class Usage:
 
 
 def count(claim: object) -> int:
-    """A number that a provider claims: what is no count is nothing."""
+    """Return a claimed number, or 0 if it is not a valid count."""
     if isinstance(claim, bool) or not isinstance(claim, int | float) or not 0 <= claim < _MOST:
         return 0
     return int(claim)
 
 
 def counts(claim: object) -> Mapping[str, object]:
-    """The same of several, by name."""
+    """Return claimed counts by name, or an empty mapping."""
     return claim if isinstance(claim, Mapping) else {}
 
 
 def counted(claim: Counts | None, before: Counts) -> Counts:
-    """The counts of a reply; what it had counted before where this is none of them."""
+    """Return the counts of a reply, or the earlier ones if the claim is invalid."""
     return claim if claim and isinstance(claim, dict) else before
 
 
@@ -105,9 +105,9 @@ def _sum_of_costs(one: Usage, other: Usage) -> float | None:
     return one.cost + other.cost
 
 
-# What was spent, for whoever pays: by day, person, model, agent and tool. Pure.
+# Reports spending by day, user, model, agent and tool. Pure.
 #
-# What is unknown is counted and said, and spoils no sum: `cost` is what is known of it.
+# Unknown prices are counted and reported without spoiling sums: `cost` covers the known ones.
 
 
 Dimension: TypeAlias = Literal["day", "person", "model", "agent", "tool"]
@@ -116,7 +116,7 @@ DIMENSIONS: tuple[Dimension, ...] = ("day", "person", "model", "agent", "tool")
 
 @dataclass(slots=True, frozen=True)
 class Spending:
-    """Replies and calls that have these things in common. None: of all, or not known."""
+    """Replies and calls that share these values. None: all of them, or unknown."""
 
     day: str | None = None  # in UTC
     person: str | None = None
@@ -128,10 +128,10 @@ class Spending:
     output: int = 0
     cached: int = 0
     reasoning: int = 0
-    cost: float = 0.0  # in US dollars, as far as prices are known
-    unpriced: int = 0  # replies whose price is not known
+    cost: float = 0.0  # in US dollars, where prices are known
+    unpriced: int = 0  # number of replies without a known price
     calls: int = 0
-    failed: int = 0  # of the calls
+    failed: int = 0  # number of failed calls
 
     @property
     def tokens(self) -> int:
@@ -139,17 +139,17 @@ class Spending:
 
     @property
     def known_cost(self) -> float | None:
-        """None where no reply has a price: that is not the same as nothing."""
+        """Return the known cost. None if no reply has a price, which differs from zero."""
         return self.cost if self.replies > self.unpriced or not self.unpriced else None
 
     @property
     def usage(self) -> Usage:
-        """Its cost is known only if that of each reply is."""
+        """Return the usage. Its cost is known only if each reply's cost is."""
         cost = None if self.unpriced or not self.replies else self.cost
         return Usage(self.input, self.output, self.cached, reasoning=self.reasoning, cost=cost)
 
     def __add__(self, other: Spending) -> Spending:
-        """The numbers of both, under the names of this one."""
+        """Add the numbers and keep the names of this one."""
         return replace(
             self,
             replies=self.replies + other.replies,
@@ -165,7 +165,7 @@ class Spending:
 
 
 def dimensions(text: str) -> tuple[Dimension, ...]:
-    """`day,model` as a person writes it. BadRequest for what is none."""
+    """Parse a user's list such as `day,model`. Raise BadRequest for an unknown word."""
     found: list[Dimension] = []
     for word in filter(None, (part.strip() for part in text.split(","))):
         known = next((one for one in DIMENSIONS if one == word), None)
@@ -177,7 +177,9 @@ def dimensions(text: str) -> tuple[Dimension, ...]:
 
 
 def group(rows: Iterable[Spending], by: Sequence[Dimension]) -> list[Spending]:
-    """One row for each set of names, in their order. By tool, tokens are not told: a reply has many calls."""
+    """Return one row for each combination of names, sorted. Tokens are not given by tool: a reply has many
+    calls.
+    """
     if unknown := [one for one in by if one not in DIMENSIONS]:
         raise BadRequest(sentence("usage.dimension", word=unknown[0], known=", ".join(DIMENSIONS)))
     sums: dict[tuple[str, ...], Spending] = {}
