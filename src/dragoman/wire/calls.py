@@ -1,7 +1,7 @@
-"""Assembles calls that arrive in pieces, and announces them as `call.input` events.
+"""Assemble calls that arrive in chunks, and announce them as `call.input` events.
 
-Shared by all wires. Those that announce a call with its whole name use `start`, `piece` and `end`, or
-`whole`; those that do not say which pieces belong together use `piece` alone.
+Shared by all wires. A wire that announces a call with its whole name uses `start`, `piece` and `end`, or
+`whole`. A wire whose provider does not tell which chunks belong together uses only `piece`.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from dragoman.messages.message import Arguments, canonical
 from dragoman.wire.prose import LONE, is_whole, join_all, join_halves, read_torn_json, split_half
 from dragoman.wire.wire import call_id
 
-# Parses the argument text of a call: the object it stands for, or None where that is not certain.
+# Parse the argument text of a call: return its object, or None if that is ambiguous.
 
 
-# A string is matched whole, so that a comma inside one is never taken for a trailing one.
-# One that is never closed is taken to the end: its other quotes would each be tried as the beginning of one.
+# A string is matched as a whole, so that a comma inside it is never taken for a trailing one. An unclosed
+# string extends to the end: otherwise each of its other quotes would be tried as the start of one.
 _STRING_OR_TRAILING_COMMA = re.compile(r'("(?:[^"\\]|\\.)*+"?)|,(?=\s*[}\]])')
-_ENCODINGS = 2  # an object may have been made a string, and that a string again
+_ENCODINGS = 2  # An object can be encoded as a string, and that string again.
 
 
 def parse_arguments(text: str) -> Arguments | None:
-    """The arguments, if the text is a complete JSON object, or becomes one with nothing lost or added.
+    """Return the arguments if the text is a complete JSON object, or becomes one with nothing lost or added.
 
-    Nothing and `null` mean no arguments; a trailing comma goes; a string that holds an object is opened; an
-    object that comes twice, or beside an empty one, counts once; half a character becomes U+FFFD. Anything
-    else is None: never a guess.
+    An empty text and `null` mean no arguments. A trailing comma is removed. A string that contains an object
+    is parsed. An object that comes twice, or together with an empty one, counts once. A lone surrogate
+    becomes U+FFFD. Anything else is None: never a guess.
     """
     text = join_halves(text)
     for _ in range(_ENCODINGS + 1):
@@ -62,7 +62,7 @@ def _repaired(text: str) -> Arguments | None:
 
 
 def _doubled(text: str) -> Arguments | None:
-    """What two objects in a row agree on: they are equal, or one of them is empty."""
+    """Return the object that two objects in a row agree on: they are equal, or one of them is empty."""
     for cut in re.finditer(r"\}\s*(?=\{)", text):
         try:
             first, second = _strict(text[: cut.end()]), _strict(text[cut.end() :])
@@ -89,11 +89,11 @@ def _strict(text: str) -> JsonValue:
 
 
 RawArguments: TypeAlias = str | Arguments | None
-"""Arguments, or a piece of them, as a provider may write them."""
+"""Arguments, or a chunk of them, in the forms that providers use."""
 
 
 class Calls:
-    """The calls of one reply. `len` is how many there are."""
+    """The calls of one reply. `len` is their number."""
 
     def __init__(self, reply: str) -> None:
         self._reply = reply
@@ -108,7 +108,7 @@ class Calls:
     def start(
         self, index: Hashable, name: str, *, id: str | None = None, signature: str | None = None
     ) -> Iterator[Event]:
-        """A call begins, and this is its whole name."""
+        """Begin a call with its whole name."""
         call = self._new(index, id)
         call.take_name(name)
         call.signature = signature
@@ -117,7 +117,7 @@ class Calls:
     def end(
         self, index: Hashable, whole: RawArguments = None, *, signature: str | None = None
     ) -> Iterator[Event]:
-        """The call at this index is complete. `whole`: all its arguments, once more or only now."""
+        """End the call at this index. `whole`: all its arguments, again or for the first time."""
         for call in self._at.get(index, ())[-1:]:
             call.signature = signature or call.signature
             if whole:
@@ -127,7 +127,7 @@ class Calls:
     def whole(
         self, name: str, arguments: RawArguments, *, id: str | None = None, signature: str | None = None
     ) -> Iterator[Event]:
-        """A call that comes in one piece."""
+        """Add a call that comes in one chunk."""
         index = object()
         yield from self.start(index, name, id=id, signature=signature)
         yield from self.end(index, arguments)
@@ -144,14 +144,14 @@ class Calls:
         signature: str | None = None,
         new: bool = False,
     ) -> Iterator[Event]:
-        """A piece of some call: its index and id say of which one, as far as they can be trusted.
+        """Add a chunk of some call. Its index and ID identify the call, as far as they are reliable.
 
-        `new` says that it certainly begins a call.
+        `new` marks a chunk that certainly begins a call.
         """
         call = None if new else self._find(index, id or None, name, arguments)
         if call is None:
             if not (id or name or arguments):
-                return  # a placeholder, no call
+                return  # a placeholder, not a call
             yield from self._announce()
             call = self._new(index, id)
         elif id:
@@ -164,14 +164,14 @@ class Calls:
             yield from call.add(arguments)
 
     def close(self, *, cut: bool = False) -> Iterator[Event]:
-        """The reply is over. `cut` says that it broke off: no arguments then means that none had come yet."""
+        """End the reply. `cut`: it broke off, so missing arguments mean that they had not arrived yet."""
         for call in self._calls:
             yield from call.end(cut=cut)
 
     def _find(
         self, index: Hashable, id: str | None, name: str | None, arguments: RawArguments
     ) -> _ArrivingCall | None:
-        """The call that a piece continues; None if it begins one."""
+        """Return the call that a chunk continues; None if it begins one."""
         here = self._calls if index is None else self._at.get(index)
         if not here:
             return None
@@ -179,14 +179,14 @@ class Calls:
         if id and call.provider_id != id:
             earlier = next((old for old in reversed(here) if old.provider_id == id), None)
             if earlier is None and call.provider_id is not None and not call.goes_on(name, arguments):
-                return None  # a new id at an occupied index is a new call
+                return None  # A new ID at an occupied index is a new call.
             call = earlier or call
         if name and call.is_over(name, arguments, id=id, loose=index is None and id is None):
             return None
         return call
 
     def _announce(self) -> Iterator[Event]:
-        """Another call begins: what is held of the names so far is all there is."""
+        """Announce the earlier calls, because another one begins: their names are now complete."""
         for call in self._calls:
             if call.name and not call.announced:
                 yield from call.announce()
@@ -199,7 +199,7 @@ class Calls:
 
 
 class _ArrivingCall:
-    """One call while it arrives. It is announced when its name can grow no more: with its first argument."""
+    """One call while it arrives. It is announced when its name is complete: with its first argument."""
 
     __slots__ = ("announced", "ended", "half", "id", "name", "pieces", "provider_id", "signature")
 
@@ -209,7 +209,7 @@ class _ArrivingCall:
         self.name = ""
         self.signature: str | None = None
         self.pieces: list[str] = []
-        self.half = ""  # of a character, at the end of the last piece
+        self.half = ""  # of a surrogate pair, at the end of the last chunk
         self.announced = False
         self.ended = False
 
@@ -218,37 +218,39 @@ class _ArrivingCall:
         return "".join(self.pieces)
 
     def goes_on(self, name: str | None, arguments: RawArguments) -> bool:
-        """Whether a piece with another id is one of this call: some make up an id for every piece."""
+        """Return whether a chunk with another ID continues this call: some providers invent an ID for every
+        chunk.
+        """
         if name or not arguments:
             return False
         if isinstance(arguments, str) and not arguments.lstrip().startswith(("{", '"')):
             return True
-        text = self.text.rstrip()  # parsed only where it may end: there are many pieces
+        text = self.text.rstrip()  # Parse only a possible end, because there are many chunks.
         return not text.endswith(("}", '"')) or parse_arguments(text) is None
 
     def take_name(self, name: str) -> None:
-        """A name comes whole, in pieces, or again and again: what is held already is not added once more."""
+        """Add to the name, which comes whole, in chunks, or repeated. A repeated name is not added again."""
         name = join_halves(name)
         if not self.announced:
             self.name = name if name.startswith(self.name) else self.name + name
 
     def is_over(self, name: str, arguments: RawArguments, *, id: str | None, loose: bool) -> bool:
-        """Whether a piece that brings a name belongs to another call, though index and id do not say so.
+        """Return whether a chunk with a name begins another call, although index and ID do not show it.
 
-        `loose` means that nothing but the order holds the pieces together.
+        `loose`: only their order connects the chunks.
         """
         if not self.name or not self.pieces:
             return loose and self.name not in ("", name)
         if name != self.name:
-            return True  # a name does not grow once there are arguments
+            return True  # A name is complete once there are arguments.
         text = _text(arguments)
         if not text.lstrip().startswith("{"):
             return False
         held = parse_arguments(self.text)
-        if held is None or (id and not held):  # an empty object stood in for what comes now
+        if held is None or (id and not held):  # An empty object was a placeholder for these arguments.
             return False
         again = parse_arguments(text)
-        return again is None or canonical(again) != canonical(held)  # equal: the whole, once more
+        return again is None or canonical(again) != canonical(held)  # If equal, the chunk repeats the whole.
 
     def add(self, arguments: str | Arguments) -> Iterator[Event]:
         if self.ended:
@@ -267,7 +269,7 @@ class _ArrivingCall:
             yield from self.announce()
 
     def replace(self, whole: str | Arguments) -> Iterator[Event]:
-        """All arguments at once: they count, and the pieces were for display."""
+        """Use these complete arguments; the chunks were only for display."""
         text, shown = _text(whole), self.text
         self.pieces[:], self.half = [text], ""
         if self.announced and text != shown and text.startswith(shown):
@@ -301,5 +303,5 @@ def _text(arguments: RawArguments) -> str:
         return join_halves(arguments or "")
     try:
         return to_json(arguments).decode()
-    except PydanticSerializationError:  # half a character in one of its texts
+    except PydanticSerializationError:  # a lone surrogate in one of its texts
         return to_json(join_all(arguments)).decode()

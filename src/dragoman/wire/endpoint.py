@@ -1,7 +1,7 @@
-"""Where a provider is and how requests are addressed to it: plain data, so that a catalog can fill it.
+"""Describe where a provider is and how requests are addressed to it: plain data for a catalog.
 
-What stands in a request is the wire's; how one signs in is in `wire/auth/`; how a reply is cut into events is
-in `wire/http_client/framing.py`.
+The content of a request belongs to the wire. Authentication is in `wire/auth/`. Splitting a reply into events
+is in `wire/http_client/framing.py`.
 """
 
 from __future__ import annotations
@@ -19,46 +19,50 @@ from dragoman.wire.http_client.framing import FramingName
 
 @dataclass(slots=True, frozen=True)
 class Endpoint:
-    """One address of one provider. `{model}` in the path stands for the model's name.
+    """One address of one provider. `{model}` in the path is replaced by the model's name.
 
     The headers are never printed.
     """
 
     base_url: str = ""
     path: str = ""
-    path_prefix: str = ""  # of all paths, behind a base URL that may have it already
+    path_prefix: str = ""  # of all paths, after a base URL that may contain it already
     query: Mapping[str, str] = field(default_factory=dict)
     auth: ProviderAuth = NO_KEY
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     framing: FramingName = "sse"
-    body: Mapping[str, JsonValue] = field(default_factory=dict)  # over what the wire writes; None removes
+    # overrides what the wire writes; None removes a field
+    body: Mapping[str, JsonValue] = field(default_factory=dict)
     form: bool = False  # the body is a form with files in it (`wire/http_client/body.py`), and not JSON
-    header_fields: Mapping[str, str] = field(default_factory=dict)  # of the body, that it takes as headers
-    whole_names: bool = False  # a slash in a model's name is no step of the path
-    lists: str | None = "models"  # the path under which it lists its models
+    header_fields: Mapping[str, str] = field(default_factory=dict)  # body fields that are sent as headers
+    whole_names: bool = False  # escape a slash in a model's name
+    lists: str | None = "models"  # the path that lists its models
 
     def url(self, model: str) -> str:
-        """The whole address for this model."""
+        """Return the full URL for this model."""
         return self._at(
             self.path.format(model=quote(model, safe="" if self.whole_names else "/@")), self.query
         )
 
     def list_url(self) -> str | None:
-        """Where it lists its models. None where it does so at another address, or not at all."""
+        """Return the URL that lists its models. None if it has no list, or has it at another address."""
         return None if self.lists is None else self._at(self.lists, {})
 
     def sibling_url(self, path: str) -> str:
-        """Another address of the same provider."""
+        """Return another URL of the same provider."""
         return self._at(path, {})
 
     def fitted(self, body: dict[str, JsonValue]) -> dict[str, JsonValue]:
-        """What the wire wrote, as this endpoint takes it."""
+        """Return the wire's body as this endpoint takes it."""
         if not self.body:
             return body
         return {name: value for name, value in {**body, **self.body}.items() if value is not None}
 
     def with_headers_of(self, body: dict[str, JsonValue]) -> Endpoint:
-        """The endpoint with the headers that stand in a body, which loses them. Lists are added to."""
+        """Return the endpoint with headers from the body, and remove these from the body.
+
+        Lists are appended.
+        """
         headers = dict(self.headers)
         for name, header in self.header_fields.items():
             wanted = body.pop(name, None)
@@ -70,7 +74,9 @@ class Endpoint:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must not appear in any message: keys, and the longer values of the headers a person set."""
+        """Strings that must not appear in any message: keys, and the longer values of headers that a user
+        set.
+        """
         return (*self.auth.secrets, *(value for value in self.headers.values() if len(value) >= 12))
 
     def _at(self, path: str, query: Mapping[str, str]) -> str:
@@ -79,7 +85,7 @@ class Endpoint:
         return f"{'/'.join(step for step in steps if step)}{asked}"
 
 
-# What is the same for all providers with a wire. A provider is one of these with its `base_url` and `auth`.
+# The common part of all providers with a wire. A provider is one of these with its `base_url` and `auth`.
 ENDPOINTS: dict[str, Endpoint] = {
     "openai_chat": Endpoint(path="chat/completions"),
     "openai_responses": Endpoint(path="responses"),
@@ -107,7 +113,7 @@ ENDPOINTS: dict[str, Endpoint] = {
 
 _AZURE_KEY = KeyAuth(header="api-key", prefix="")
 
-# Azure before v1: the deployment stands in the path, and the version is a date. It still answers.
+# Azure before v1: the path contains the deployment, and the version is a date. It still works.
 AZURE = Endpoint(
     path="openai/deployments/{model}/chat/completions",
     query={"api-version": "2024-10-21"},
@@ -115,7 +121,7 @@ AZURE = Endpoint(
     lists=None,
 )
 
-# Who differs from the others of its wire, by what the catalog calls it and the wire.
+# Providers that differ from others with their wire, by their catalog name and wire.
 SHAPES: dict[tuple[str, str], Endpoint] = {
     ("azure", "openai_chat"): AZURE,
     ("azure_v1", "openai_chat"): replace(ENDPOINTS["openai_chat"], path_prefix="/openai/v1", auth=_AZURE_KEY),
@@ -149,26 +155,27 @@ IdShape: TypeAlias = Literal["ours", "mistral", "kimi"]
 
 @dataclass(slots=True, frozen=True)
 class Quirks:
-    """Each default is what the wire's own provider takes."""
+    """Differences from the wire. Each default is what the wire's own provider accepts."""
 
     max_tokens_field: str = "max_completion_tokens"  # older servers know only `max_tokens`
     seed_field: str = "seed"  # Mistral: `random_seed`
     tool_ids: IdShape = "ours"  # Mistral: nine characters of [A-Za-z0-9]; Kimi: `functions.NAME:COUNT`
-    reasoning_field: str | None = None  # where thoughts must be sent back with calls; else as they came
-    call_signatures: bool = False  # wants every mark on a call back, also where nobody knows whose it is
-    reply_after_results: bool = False  # Mistral: a reply must stand between results and the next user message
-    no_strict: bool = False  # refuses the word `strict` in tools and schemas
-    no_examples: bool = False  # Anthropic: refuses `input_examples`, so that they stand in the description
-    strict_tools: bool = False  # makes the arguments of calls fit for certain, where a schema can be strict
+    reasoning_field: str | None = None  # where reasoning must be sent back with calls; otherwise as it came
+    call_signatures: bool = False  # requires every call signature back, even one of unknown origin
+    # Mistral: an assistant message must separate results from the next user message
+    reply_after_results: bool = False
+    no_strict: bool = False  # refuses the keyword `strict` in tools and schemas
+    no_examples: bool = False  # Anthropic: refuses `input_examples`, so the description contains them
+    strict_tools: bool = False  # guarantees valid call arguments, if a schema can be strict
     tool_search: bool = False  # loads tools where they were found (`find_tools`), if the model can
     no_forced_choice: bool = False  # refuses any tool choice but `auto` and `none`
     no_stream_usage: bool = False  # refuses `stream_options`
     no_parallel_flag: bool = False  # refuses `parallel_tool_calls`
-    no_tool_parts: bool = False  # Vertex: refuses to be asked what Google's own tools did
+    no_tool_parts: bool = False  # Vertex: refuses requests for results of Google's own tools
     no_json_schema: bool = False  # Gemini: reads only OpenAPI's schemas, whatever the model
-    no_encrypted_reasoning: bool = False  # cannot return its thoughts encrypted
-    image_data: str = "b64_json"  # `response_format` of pictures: Together says `base64`; "" leaves it out
-    json_edits: bool = False  # xAI: a picture to be changed comes in JSON, not in a form
+    no_encrypted_reasoning: bool = False  # cannot return its reasoning encrypted
+    image_data: str = "b64_json"  # `response_format` of images: Together uses `base64`; "" leaves it out
+    json_edits: bool = False  # xAI: an image to edit is sent in JSON, not in a form
 
 
 NO_QUIRKS = Quirks()

@@ -1,8 +1,8 @@
-"""What a model's server turned out not to take, learned from its own words, so that it is refused only once.
+"""Learn from a model's errors what its server does not accept, so that it refuses each thing only once.
 
-Servers that imitate a protocol differ in the fields, roles and files they take, and newer models of one
-provider take other fields than the older ones. An error that names what is too much is a lesson: the request
-is sent again without it, and so are all that follow.
+Servers that imitate a protocol differ in the fields, roles and files they accept. Newer models of one
+provider accept other fields than older ones. An error that names what it refuses is a lesson: the request is
+sent again without it, and so are all later requests.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dragoman.messages.request import Request, RequestMessage
 from dragoman.sentences import sentence
 from dragoman.wire.files.file_parts import files_of, without_files
 
-# The fields of a body: what they are called, which of them an error is about, and how one is left out.
+# Name the fields of a body, find which one an error is about, and leave one out.
 
 
 Body: TypeAlias = dict[str, JsonValue]
@@ -30,27 +30,27 @@ _NEEDED = frozenset(
     {
         *("model", "messages", "input", "contents", "stream", "tools", "toolConfig.tools"),
         *("system", "instructions", "systemInstruction"),
-        # who asked for a form must not get another
+        # a requested output format must not be replaced
         *("response_format", "text", "output_config.format", "outputConfig.textFormat"),
         *("generationConfig.responseSchema", "generationConfig.responseJsonSchema"),
         "generationConfig.responseMimeType",
     }
 )
-_GROUPS = (  # whose fields can be left out one by one
+_GROUPS = (  # groups whose fields can be left out individually
     *("generationConfig", "reasoning", "output_config"),
     *("inferenceConfig", "additionalModelRequestFields", "outputConfig", "toolConfig"),
 )
-_OF_MESSAGES = {  # fields of a reply that is sent back which not all servers know
+_OF_MESSAGES = {  # fields of a replayed reply that not all servers know
     "messages": frozenset({"reasoning_content", "reasoning", "reasoning_details"}),
     "input": frozenset({"phase"}),
 }
-_BLOCKS = "blocks"  # what stands for content that is made of objects with one field each
+_BLOCKS = "blocks"  # represents content made of objects with one field each
 _OF_BLOCKS = frozenset({"reasoningContent", "cachePoint"})
-_PLAIN = ("temperature", "seed")  # words that mean nothing else in such an error
+_PLAIN = ("temperature", "seed")  # plain words that have no other meaning in such an error
 
 
 def fields_of(body: Mapping[str, JsonValue]) -> frozenset[str]:
-    """The names of what stands in a body; of groups, with what they hold: `reasoning.effort`."""
+    """Return the names of the fields in a body. In groups, include the fields inside: `reasoning.effort`."""
     names = set(body)
     for group in _GROUPS:
         if isinstance(held := body.get(group), dict):
@@ -66,7 +66,7 @@ def fields_of(body: Mapping[str, JsonValue]) -> frozenset[str]:
 
 
 def _block_lists(body: Mapping[str, JsonValue]) -> Iterator[list[Body]]:
-    """The lists of blocks in a body of Converse: what is said, the system prompt, the tools."""
+    """Yield the lists of blocks in a Converse body: messages, the system prompt, the tools."""
     tools, messages = body.get("toolConfig"), body.get("messages")
     turns = messages if isinstance(messages, list) else []
     said = [turn.get("content") for turn in turns if isinstance(turn, dict)]
@@ -76,7 +76,7 @@ def _block_lists(body: Mapping[str, JsonValue]) -> Iterator[list[Body]]:
 
 
 def named_field(message: str, fields: Iterable[str]) -> str | None:
-    """The field that a message is about: the first it names, the longer name before its beginning."""
+    """Return the field that a message is about: the first it names, longer names before their prefixes."""
     names = frozenset(fields)
     found: list[tuple[int, int, str]] = []
     for one in names:
@@ -87,7 +87,7 @@ def named_field(message: str, fields: Iterable[str]) -> str | None:
 
 
 def is_optional(name: str) -> bool:
-    """Whether a request makes sense without this field."""
+    """Return whether a request makes sense without this field."""
     return bool(name) and name not in _NEEDED and name != "toolConfig"
 
 
@@ -110,10 +110,10 @@ def _place(message: str, name: str) -> int | None:
 
 
 def drop_field(body: Body, name: str) -> None:
-    """Leave out what `fields_of` calls so."""
+    """Remove the field that `fields_of` names."""
     group, _, inner = name.rpartition(".")
     if group == _BLOCKS:
-        for blocks in _block_lists(body):  # none of them stands alone: there is a text or a call beside each
+        for blocks in _block_lists(body):  # None of them is alone: each list also contains a text or a call.
             blocks[:] = [one for one in blocks if inner not in one]
         return
     held = body.get(group) if group else body
@@ -127,7 +127,9 @@ def drop_field(body: Body, name: str) -> None:
 
 
 def loosen_tools(body: Body) -> None:
-    """Take the tools out of strict mode: on Messages without the word, which for OpenAI would mean strict."""
+    """Turn off strict mode for tools. On Messages, remove the keyword; OpenAI would take its absence as
+    strict.
+    """
     config = body.get("toolConfig")
     tools = config.get("tools") if isinstance(config, dict) else body.get("tools")
     for tool in tools if isinstance(tools, list) else ():
@@ -157,7 +159,7 @@ _REFUSES = _words(
     *(r"cannot find field", r"no such", r"deprecated", r"additional propert", r"cannot both be"),
     r"invalid (?:parameter|argument|field|property)",
 )
-# A value that is wrong today: the field itself is taken, so there is nothing to remember.
+# The value is wrong in this case, but the field is accepted, so there is nothing to remember.
 _OF_VALUE = _words(
     r"\b(?:supported|allowed|valid|possible|accepted) values?\b",
     r"(?:must|should) be (?:one of|between|at (?:most|least)|less|greater)",
@@ -189,7 +191,7 @@ _ENCRYPTED = _words(r"encrypted content is not supported")
 _CACHING = _words(
     r"did not allow prompt caching", r"not support prompt caching", r"cache[ _]?point.{0,40}not"
 )
-# Schemas that a model is held to are compiled into one grammar, which may be too much.
+# Enforced schemas are compiled into one grammar, which can become too large.
 _STRICT = _words(
     r"invalid schema for function",
     r"schema(?:s|\(s\))? (?:is|are) too complex",
@@ -258,7 +260,7 @@ _OF_THINKING = (
 
 
 def may_teach(error: ProviderError) -> bool:
-    """Whether an error says what a request should not have held, so that asking the same again is useless."""
+    """Return whether an error names what the request must not contain, so that repeating it is useless."""
     if error.kind in _SILENT or error.status not in _STATUSES:
         return False
     others = (_SCHEMA, _TOOLS, _SYSTEM, _THINKING, _SUMMARIES, _STRICT, _ENCRYPTED, _CACHING)
@@ -280,7 +282,7 @@ _FLAGS = {
 
 
 def in_words(word: str) -> str:
-    """A lesson for a person, behind the name of the model."""
+    """Return a lesson in words for users, to follow the model's name."""
     kind, _, name = word.partition(" ")
     match kind:
         case "rename":
@@ -296,22 +298,24 @@ def in_words(word: str) -> str:
 
 @dataclass(slots=True)
 class Learned:
-    """What is known of one model beside the catalog. Shared by all turns that ask it."""
+    """What is known about one model in addition to the catalog. Shared by all turns that use it."""
 
-    # Replaced, never changed: large bodies are trimmed in a thread, while another turn learns.
+    # Replaced, never changed in place: a thread may trim a large body while another turn learns.
     dropped: frozenset[str] = frozenset()  # fields that are left out
     renamed: Mapping[str, str] = field(default_factory=dict)
     lacks: set[Modality] = field(default_factory=set)
     no_system: bool = False
     no_tools: bool = False
-    no_schema: bool = False  # has no schema mode: what an answer has to look like is said in words
-    no_strict: bool = False  # refuses a tool's schema as strict, though it looked well
-    lessons: int = 0  # so far: whoever asked before one may ask again
+    no_schema: bool = False  # has no schema mode: the prompt describes the form of an answer
+    no_strict: bool = False  # refuses a tool's schema as strict, although it looked valid
+    lessons: int = 0  # so far: a caller that asked before one may ask again
 
     def learn(
         self, error: ProviderError, request: Request, *, wire: str, may_write_calls: bool
     ) -> str | None:
-        """What is done differently from now on, in words for a person; None if nothing can be."""
+        """Learn from an error. Return what is done differently from now on, in words for users; None if
+        nothing.
+        """
         if not may_teach(error):
             return None
         if request.output is not None and not self.no_schema and _SCHEMA.search(error.message):
@@ -324,7 +328,7 @@ class Learned:
 
     @property
     def words(self) -> frozenset[str]:
-        """All of it, each lesson in words that can be written down: `drop temperature`."""
+        """All lessons, each in a form that can be stored: `drop temperature`."""
         return frozenset(
             {
                 *(name for name in _FLAGS if getattr(self, name)),
@@ -335,8 +339,7 @@ class Learned:
         )
 
     def recall(self, words: Iterable[str]) -> tuple[str, ...]:
-        """Take up what was learned before. Returns it in words for a person; what makes no sense is passed
-        over."""
+        """Restore earlier lessons. Return them in words for users; invalid ones are skipped."""
         told: list[str] = []
         for word in words:
             kind, _, name = word.partition(" ")
@@ -402,7 +405,7 @@ class Learned:
     # ── requests ──────────────────────────────────────────────────────────────────────────────────
 
     def fit(self, request: Request, takes: Callable[[Modality], bool]) -> Request:
-        """The request as this model can take it: its files, and where its system prompt stands."""
+        """Return the request as this model can take it: its files, and the place of its system prompt."""
         request = without_files(request, lambda file: not takes(modality(file)), CANNOT_TAKE)
         if not self.no_system or not request.system.strip():
             return request
@@ -416,8 +419,9 @@ class Learned:
         return replace(request, system="", messages=(*opening, *others))
 
     def trim(self, body: dict[str, JsonValue], only: frozenset[str] | None = None) -> dict[str, JsonValue]:
-        """A body without the fields that are refused, or without `only` these of them, and with the names
-        that are taken."""
+        """Return a body without the refused fields, or only without those in `only`, and with
+        accepted names.
+        """
         for old, new in self.renamed.items():
             if old in body:
                 body[new] = body.pop(old)
@@ -429,5 +433,5 @@ class Learned:
 
 
 def is_broken_file(message: str) -> bool:
-    """Whether a server could not read one of the files, which says nothing of others."""
+    """Return whether a server could not read one of the files, which does not affect others."""
     return _BROKEN_FILE.search(message) is not None

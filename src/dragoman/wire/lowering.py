@@ -1,4 +1,4 @@
-"""The steps of encoding that all wires share: messages made fit to send, call ids, results, descriptions."""
+"""Share the encoding steps of all wires: messages made valid to send, call IDs, results, descriptions."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def lower(
     files_apart: bool = False,
     speaks: Callable[[Part], bool] = lambda part: False,
 ) -> list[RequestMessage]:
-    """The messages as every wire can send them: nothing empty, nothing that is ours alone, neighbours merged.
+    """Return the messages as every wire can send them: no empty or internal parts, and neighbors merged.
 
-    An assistant's message is one model request here, made of text, reasoning and calls; the results of its
-    calls belong right behind it. Files it made follow in a user's message, and so do those its calls brought
-    back if the wire cannot put them into a result (`files_apart`). `speaks` names parts of a reply that can
-    be sent alone, beside texts and calls; a provider's own items are dropped unless it does.
+    Here an assistant's message is one model request, made of text, reasoning and calls. The results of its
+    calls belong right after it. Files it made follow in a user's message, and so do files from its calls if
+    the wire cannot put them into a result (`files_apart`). `speaks` selects parts of a reply that can be sent
+    without text or calls; a provider's own items are dropped unless it selects them.
     """
     merged: list[RequestMessage] = []
     for message in messages:
@@ -94,7 +94,8 @@ def _step(
     own = tuple(parts)
     if any(isinstance(part, File) for part in parts):
         own = tuple(part for part in parts if not isinstance(part, File) or speaks(part))
-    if any(isinstance(part, Text | ToolCall) or speaks(part) for part in own):  # no thoughts alone
+    # Reasoning is never sent alone.
+    if any(isinstance(part, Text | ToolCall) or speaks(part) for part in own):
         yield RequestMessage(role, own)
     if len(own) < len(parts):
         made = tuple(part for part in parts if isinstance(part, File) and part not in own)
@@ -120,9 +121,9 @@ def _is_marked(text: Text) -> bool:
 
 
 def may_replay(part: Reasoning | ProviderItem, wire: str, model: str) -> bool:
-    """Thoughts and a provider's own items go back only to the model they came from, the way they came.
+    """Return whether reasoning or a provider's item can go back: only to its own model, over its own wire.
 
-    Others reject or imitate them.
+    Other models reject or imitate it.
     """
     return part.wire == wire and part.model == model
 
@@ -136,7 +137,7 @@ EMPTY_RESULT = "(no output)"
 
 
 def result_text(call: ToolCall) -> str:
-    """What a call's result says to a model, whatever became of the call."""
+    """Return the text of a call's result for a model, whatever the state of the call."""
     result = _visible(call)
     if result is None:
         return NO_RESULT
@@ -145,7 +146,7 @@ def result_text(call: ToolCall) -> str:
 
 
 def result_files(call: ToolCall) -> tuple[File, ...]:
-    """What a call brought back beside its text, if the model may see it."""
+    """Return the files of a call's result, if the model may see them."""
     result = _visible(call)
     if result is None or not result.attachments or call.state is CallState.WITHHELD:
         return ()
@@ -153,20 +154,23 @@ def result_files(call: ToolCall) -> tuple[File, ...]:
 
 
 def _can_be_fetched(file: File) -> bool:
-    """What an older version stored, or a tool brought, may point into the provider's own disk."""
+    """Return whether a file can be fetched.
+
+    An old or tool-made URL could name a path on the provider's disk.
+    """
     return file.blob is not None or file.url is None or is_address(file.url)
 
 
 def _in_words(file: File) -> Text:
-    return Text(in_words(replace(file, url=None)))  # the address is not one to be told
+    return Text(in_words(replace(file, url=None)))  # The model must not see this URL.
 
 
 def _visible(call: ToolCall) -> ToolResult | None:
-    return call.result if call.state.settled else None  # one that is being reviewed is nobody's yet
+    return call.result if call.state.settled else None  # A result under review is not visible yet.
 
 
 def safe_name(call: ToolCall) -> str:
-    """The tool's name, or the nearest to what the model made up that a server accepts."""
+    """Return the tool's name, changed if necessary to one that servers accept."""
     return _accepted(call.tool)
 
 
@@ -176,23 +180,25 @@ def _accepted(name: str) -> str:
 
 
 def asked_arguments(call: ToolCall) -> Arguments:
-    """What the model asked for, not what was run instead: the result's note mentions that.
+    """Return the arguments that the model wrote, not the ones that ran instead: the result's note mentions
+    those.
 
-    Argument text that is no JSON goes back inside JSON that says so: many servers refuse it for ever.
+    Argument text that is not valid JSON is sent back inside JSON: many servers would always refuse it
+    otherwise.
     """
     asked = call.asked_for
     return {"invalid_json": call.raw} if call.raw is not None and not asked else asked
 
 
 class CallIds:
-    """The ids that calls have in one request: in the shape a provider takes, and each only once."""
+    """The IDs of calls in one request: in the form a provider accepts, and each only once."""
 
     def __init__(self, shape: IdShape = "ours") -> None:
         self._shape = shape
         self._given: set[str] = set()
 
     def next(self, call: ToolCall) -> str:
-        """An id for the call, which comes after those that were asked for before."""
+        """Return an ID for the call, unique among those returned before."""
         id = self._shaped(call, call.id)
         while id in self._given:
             id = self._shaped(call, f"{id}+")
@@ -212,17 +218,17 @@ class CallIds:
 
 
 def description(tool: ToolSpec) -> str:
-    """What a tool does, with its examples: few servers have a place of their own for them."""
+    """Return a tool's description with its examples: few servers have a separate field for these."""
     examples = "".join(f"\n{canonical(example)}" for example in tool.examples)
     return f"{tool.description}\n\nExamples of arguments:{examples}".strip() if examples else tool.description
 
 
-# A message as APIs have it whose contents are blocks: Anthropic's, and Bedrock's Converse.
+# A message for APIs whose contents are blocks: Anthropic's, and Bedrock's Converse.
 
 
 @dataclass(slots=True)
 class RoleBlocks:
-    """The roles must alternate, and the user's comes first."""
+    """A turn's blocks. The roles must alternate, and the user's comes first."""
 
     role: Literal["user", "assistant"]
     blocks: list[dict[str, JsonValue]]

@@ -1,7 +1,7 @@
-"""The options of a request: the words all wires share, their types, and the layers they come from.
+"""Define the options of a request: the names all wires share, their types, and the layers they come from.
 
-A wire lists those it has a word for (`Wire.options`). What it has none for goes into the body as it is where
-the provider is known to take it (`extra` in the catalog), and is refused everywhere else: nothing is dropped.
+A wire lists the options it supports (`Wire.options`). Any other option goes into the body unchanged if the
+provider is known to accept it (`extra` in the catalog), and is refused otherwise: nothing is dropped.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import cache
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, JsonValue, TypeAdapter, ValidationError, with_config
-from typing_extensions import TypedDict  # pydantic wants this one on Python 3.11
+from typing_extensions import TypedDict  # pydantic requires this one on Python 3.11
 
 from dragoman.errors import BadRequest
 from dragoman.messages.message import ToolCall
@@ -24,7 +24,7 @@ from dragoman.wire.endpoint import Quirks
 Options: TypeAlias = Mapping[str, JsonValue]
 Body: TypeAlias = dict[str, JsonValue]
 Extra: TypeAlias = bool | Collection[str]
-"""What a provider takes beside the words of its wire: everything, nothing, or these."""
+"""What a provider accepts in addition to the options of its wire: everything, nothing, or these."""
 
 Number: TypeAlias = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -35,7 +35,7 @@ def _listed(value: object) -> object:
 
 @with_config(strict=True)
 class CommonOptions(TypedDict, total=False):
-    """The words that mean the same on every wire that has them."""
+    """The options that mean the same on every wire that has them."""
 
     temperature: Annotated[Number, Field(ge=0)]
     top_p: Annotated[Number, Field(ge=0, le=1)]
@@ -51,13 +51,13 @@ class CommonOptions(TypedDict, total=False):
     reasoning_budget: Annotated[int, Field(ge=0)]
     reasoning_summary: str
     response_schema: dict[str, JsonValue]
-    hosted_tools: list[str | dict[str, JsonValue]]  # tools of the provider's own, as it names them
-    logprobs: bool | Annotated[int, Field(ge=0)]  # of each token; a number: with so many alternatives
+    hosted_tools: list[str | dict[str, JsonValue]]  # the provider's own tools, as it names them
+    logprobs: bool | Annotated[int, Field(ge=0)]  # of each token; a number: with that many alternatives
     verbosity: str
     service_tier: str
     prompt_cache_key: str
     cache_lifetime: str  # how long a prompt stays in the provider's cache: 5m, 1h, 24h
-    safety_identifier: str  # who asks, in a word that tells nothing of them
+    safety_identifier: str  # an opaque identifier of the user
     metadata: dict[str, JsonValue]
     truncation: str
 
@@ -65,7 +65,7 @@ class CommonOptions(TypedDict, total=False):
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 COMMON = frozenset(CommonOptions.__annotations__)
 
-# What people write, coming from other libraries, and what it is called here.
+# Names from other libraries, and our names for them.
 _MEANT = {
     "effort": "reasoning_effort",
     "reasoning": "reasoning_effort",
@@ -93,15 +93,15 @@ _MEANT = {
     "userid": "safety_identifier",
 }
 
-_WHOLE = ("response_schema",)  # an object that is one value: never merged, and null has a meaning in it
+_WHOLE = ("response_schema",)  # An object that is one value: never merged, and null has a meaning in it.
 
-_ADDED = ("tools", "include", "anthropic_beta")  # lists of a body to which something can be added
+_ADDED = ("tools", "include", "anthropic_beta")  # lists of a body that can be extended
 
 # ── layers ────────────────────────────────────────────────────────────────────────────────────────
 
 
 def merge_options(*layers: Options) -> Body:
-    """One layer over the other: the later wins, objects are merged. None stays, for the layers below."""
+    """Merge layers: the later wins, objects are merged. None stays, to remove options of the layers below."""
     merged: Body = {}
     for layer in layers:
         for name, value in layer.items():
@@ -114,7 +114,7 @@ def merge_options(*layers: Options) -> Body:
 
 
 def without_removed(options: Options) -> Body:
-    """The options that are left when all layers are merged: None has removed what was below it."""
+    """Return the options that remain when all layers are merged: None has removed what was below it."""
     return {
         name: without_removed(value) if isinstance(value, dict) and name not in _WHOLE else value
         for name, value in options.items()
@@ -133,8 +133,10 @@ def check_options(
     extra: Extra,
     types: TypeAdapter[Any] | None = None,
 ) -> None:
-    """BadRequest where an option has the wrong type, or nobody would understand it. `types` has the types of
-    all words, where they are not those that most wires share."""
+    """Raise BadRequest if an option has the wrong type, or is supported neither by the wire nor the provider.
+
+    `types` has the types of all options, if they differ from those that most wires share.
+    """
     given = {name: value for name, value in options.items() if value is not None}
     if not given:
         return
@@ -162,13 +164,15 @@ def check_options(
 
 
 def refuse_together(model: str, options: Options, first: str, second: str) -> None:
-    """BadRequest that names both options, if both are given to a provider that takes one of them alone."""
+    """Raise BadRequest that names both options, if both are set for a provider that accepts only one
+    of them.
+    """
     if options.get(first) is not None and options.get(second) is not None:
         raise BadRequest(sentence("option.together", model=model, first=first, second=second))
 
 
 def check_tool_options(options: Options, *, model: str, quirks: Quirks) -> None:
-    """BadRequest for an option about tools that this provider refuses."""
+    """Raise BadRequest for an option about tools that this provider refuses."""
     choice = options.get("tool_choice")
     if quirks.no_forced_choice and choice not in (None, "auto", "none"):
         raise BadRequest(
@@ -179,8 +183,10 @@ def check_tool_options(options: Options, *, model: str, quirks: Quirks) -> None:
 
 
 def check_effort(options: Options, *, model: str) -> str | None:
-    """The option that asks for reasoning, if one does, for wires that have their own words for it. BadRequest
-    if two ask, or in an unknown word."""
+    """Return the option that requests reasoning, if one is set, for wires with their own terms for it.
+
+    Raises BadRequest if two are set, or one has an unknown value.
+    """
     effort, budget = options.get("reasoning_effort"), options.get("reasoning_budget")
     refuse_together(model, options, "reasoning_effort", "reasoning_budget")
     if effort is not None and effort not in EFFORTS:
@@ -195,7 +201,7 @@ def check_effort(options: Options, *, model: str) -> str | None:
 
 
 def own_fields(options: Options, words: Collection[str]) -> Body:
-    """The options that go into the body as they are."""
+    """Return the options that go into the body unchanged."""
     return {name: value for name, value in options.items() if name not in words and value is not None}
 
 
@@ -224,9 +230,9 @@ def _nearest(name: str, taken: Collection[str]) -> str:
 
 
 def with_tool_choice(request: Request) -> Request:
-    """The request with the option `tool_choice` in its place.
+    """Return the request with the option `tool_choice` in its place.
 
-    It holds for the first request of a turn: forced again behind every result, a model could never answer.
+    It applies to the first request of a turn: if forced again after every result, a model could never answer.
     """
     wanted = request.options.get("tool_choice")
     if not isinstance(wanted, str):
@@ -239,14 +245,16 @@ def with_tool_choice(request: Request) -> Request:
 
 
 def hosted_tools(options: Options) -> list[JsonValue]:
-    """The provider's own tools that are asked for. A word stands for a tool of that type without settings."""
+    """Return the provider's own tools that are requested. A string means a tool of that type without
+    settings.
+    """
     wanted = options.get("hosted_tools")
     tools = wanted if isinstance(wanted, list) else []
     return [{"type": tool} if isinstance(tool, str) else tool for tool in tools]
 
 
 def with_extra(body: Body, extra: Options) -> Body:
-    """What is extra wins. Groups of fields are merged; a provider's own tools come beside ours."""
+    """Return the body with extra fields, which win. Groups are merged; lists of tools are extended."""
     merged = dict(body)
     for name, value in extra.items():
         held = merged.get(name)
@@ -259,14 +267,14 @@ def with_extra(body: Body, extra: Options) -> Body:
     return merged
 
 
-# The options of models that make pictures, listen or speak: their words, and what each may be.
+# The options of image and audio models: their names and types.
 
 
 @with_config(strict=True)
 class ImageOptions(TypedDict, total=False):
-    """Of pictures that are made or changed."""
+    """Options for making or editing images."""
 
-    n: Annotated[int, Field(ge=1, le=10)]  # how many
+    n: Annotated[int, Field(ge=1, le=10)]  # number of images
     size: Annotated[str, Field(pattern=r"^(auto|\d{2,5}x\d{2,5})$")]  # 1024x1536, or auto
     aspect_ratio: Annotated[str, Field(pattern=r"^\d{1,2}:\d{1,2}$")]
     quality: Literal["auto", "low", "medium", "high", "standard", "hd"]
@@ -276,14 +284,14 @@ class ImageOptions(TypedDict, total=False):
     moderation: Literal["auto", "low"]
     style: str
     seed: int
-    partial_images: Annotated[int, Field(ge=0, le=3)]  # shown while one is made
-    fidelity: Literal["low", "high"]  # how close a changed picture stays to the one it is made from
-    mask: str  # the name of the attached file that says where a picture is to be changed
+    partial_images: Annotated[int, Field(ge=0, le=3)]  # previews during generation
+    fidelity: Literal["low", "high"]  # how closely an edited image follows its original
+    mask: str  # the name of the attached file that marks the area to edit
 
 
 @with_config(strict=True)
 class TranscriptionOptions(TypedDict, total=False):
-    """Of what is written down. The text of the message, if any, is the prompt: names, spellings."""
+    """Options for transcription. The text of the message, if any, is the prompt: names, spellings."""
 
     language: Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Za-z]{2,4})?$")]
     temperature: Annotated[float, Field(ge=0, le=1)]
@@ -292,21 +300,21 @@ class TranscriptionOptions(TypedDict, total=False):
 
 @with_config(strict=True)
 class SpeechOptions(TypedDict, total=False):
-    """Of what is spoken."""
+    """Options for speech."""
 
     voice: str
     format: Literal["mp3", "opus", "aac", "flac", "wav", "pcm"]
     speed: Annotated[float, Field(ge=0.25, le=4)]
-    instructions: str  # how it is to sound
+    instructions: str  # how it must sound
 
 
 def check_media_options(options: Mapping[str, JsonValue], words: Any, *, model: str, extra: Extra) -> None:
-    """BadRequest for an option that is neither one of the words nor `extra`, or has the wrong type."""
+    """Raise BadRequest for an option that is neither one of `words` nor `extra`, or has the wrong type."""
     check_options(options, model=model, words=words.__annotations__, extra=extra, types=_adapter(words))
 
 
 def option_schemas() -> dict[str, JsonValue]:
-    """The options of each type of model as a JSON schema, for whoever makes a form of them."""
+    """Return the options of each type of model as a JSON schema, for building forms."""
     words = {
         "image-gen": ImageOptions,
         "image-edit": ImageOptions,

@@ -1,4 +1,4 @@
-"""Text on its way in: halves of characters, chosen samples, and fields that nobody asked for."""
+"""Process incoming text: split surrogate pairs, raw audio samples, and unknown fields."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pydantic_core import from_json
 
 from dragoman.messages.message import File
 
-# Characters that arrive in halves: an emoji whose two surrogate escapes come in two chunks.
+# Join characters that arrive in halves: an emoji whose two surrogate escapes come in two chunks.
 #
-# JSON may write `😀` as `\ud83d\ude00`, and servers that cut text by code units may send each half in a chunk
-# of its own. Neither is a character by itself: fast JSON readers refuse them, and no database stores them.
-# Halves that meet are joined; one that never finds the other becomes U+FFFD.
+# JSON can write `😀` as `\ud83d\ude00`, and servers that split text by code units can send each half in a
+# separate chunk. A half is not a character: fast JSON readers refuse it, and no database stores it. Halves
+# that meet are joined; one that stays alone becomes U+FFFD.
 
 
 LONE = "\N{REPLACEMENT CHARACTER}"
@@ -28,8 +28,10 @@ _ESCAPED = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")  # as JSON escapes 
 
 
 def read_json(data: bytes) -> Any:
-    """JSON, also where its strings hold parts of a character: halves are kept, bytes that are no UTF-8 become
-    U+FFFD. ValueError where it is none."""
+    """Parse JSON, even with lone surrogates in its strings: these are kept. Invalid UTF-8 becomes U+FFFD.
+
+    Raises ValueError if it is not JSON.
+    """
     try:
         return from_json(data)
     except ValueError:
@@ -42,7 +44,7 @@ def read_json(data: bytes) -> Any:
 
 
 def read_torn_json(data: bytes) -> Any:
-    """JSON whose strings may hold half a character, by a reader that is slower and takes it."""
+    """Parse JSON whose strings may contain lone surrogates, with a slower reader that accepts them."""
     try:
         return json.loads(data, parse_constant=_refuse)
     except RecursionError as error:
@@ -50,26 +52,26 @@ def read_torn_json(data: bytes) -> Any:
 
 
 def is_whole(text: str) -> bool:
-    """Whether there is no half of a character in it. The first two checks cost next to nothing."""
+    """Return whether a text has no lone surrogate. The first two checks cost next to nothing."""
     return text.isascii() or text.isprintable() or _SURROGATE.search(text) is None
 
 
 def join_halves(text: str) -> str:
-    """The text with halves that follow each other joined, and the others replaced."""
+    """Return the text with adjacent halves joined, and the others replaced."""
     if is_whole(text):
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def split_half(text: str) -> tuple[str, str]:
-    """The text as far as it is whole, and the half at its end that the next piece may complete."""
+    """Return the complete text, and the half at its end that the next chunk may complete."""
     if "\ud800" <= text[-1:] <= "\udbff":
         return join_halves(text[:-1]), text[-1]
     return join_halves(text), ""
 
 
 def join_all(value: JsonValue) -> JsonValue:
-    """A JSON value with every text in it made whole."""
+    """Return a JSON value with every string in it repaired."""
     match value:
         case str():
             return join_halves(value)
@@ -85,27 +87,27 @@ def _refuse(word: str) -> None:
     raise ValueError(f"{word} is not valid JSON")
 
 
-# Sound that a chat model speaks in its answer: bare samples in pieces, put together as a WAV file.
+# Collect audio that a chat model speaks in its answer: raw samples in chunks, combined into a WAV file.
 
 
-RATE = 24_000  # samples a second, where nobody says how many
+RATE = 24_000  # samples per second, by default
 
 
 class Samples:
-    """The samples of one reply: 16 bits, one channel. `file` is the sound so far; None without any."""
+    """The samples of one reply: 16 bits, one channel. `take` returns the audio so far; None without any."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
         self._rate = RATE
 
     def add(self, base64: str, media_type: str = "") -> None:
-        """A piece. Gemini writes the rate into its type: `audio/L16;codec=pcm;rate=24000`."""
+        """Add a chunk. Gemini writes the rate into its type: `audio/L16;codec=pcm;rate=24000`."""
         if found := re.search(r"rate=(\d{4,6})", media_type):
             self._rate = int(found[1])
         self._pieces.append(a2b_base64(base64))
 
     def take(self) -> File | None:
-        """What has come, as a file. What comes later is another one."""
+        """Return the samples so far, as a file. Later samples make another file."""
         data, self._pieces = b"".join(self._pieces), []
         if not data:
             return None
@@ -114,7 +116,7 @@ class Samples:
 
 
 def is_bare(media_type: str) -> bool:
-    """Whether a sound is nothing but samples."""
+    """Return whether audio is only raw samples."""
     return media_type.partition(";")[0].lower() in ("audio/l16", "audio/pcm")
 
 
@@ -123,24 +125,24 @@ def _header(size: int, rate: int) -> bytes:
     return b"RIFF" + struct.pack("<I", 36 + size) + b"WAVE" + form + b"data" + struct.pack("<I", size)
 
 
-# Finds the fields of a provider's chunk that a decoder has no word for (`provider.data` events).
+# Find the fields of a provider's chunk that a decoder does not know (`provider.data` events).
 
 
 _EMPTY: tuple[JsonValue, ...] = (None, "", [], {})
 
 
 def extra_fields(fields: Mapping[str, Any], known: frozenset[str]) -> dict[str, JsonValue]:
-    """Those that are not known and hold anything."""
+    """Return the unknown fields that are not empty."""
     return {
         name: join_all(value) for name, value in fields.items() if name not in known and value not in _EMPTY
     }
 
 
 class ExtraFields:
-    """The extra fields of objects that come again and again in a stream: each value once, unless `repeated`.
+    """The extra fields of objects that are repeated in a stream: each value once, unless `repeated`.
 
-    Most chunks of a stream are alike. One that has as many fields as one that was found to hold nothing of
-    interest need not be looked at: that is what `size` is for, and what makes this cheap.
+    Most chunks of a stream are alike. A chunk with as many fields as one without extra fields is skipped:
+    this is what `size` is for, and what makes the check cheap.
     """
 
     __slots__ = ("_constant", "_known", "_repeated", "_seen", "size")
@@ -150,12 +152,12 @@ class ExtraFields:
     ) -> None:
         self.size = -1
         self._known = known
-        self._constant = constant  # not known, but the same in every chunk: the first is enough
+        self._constant = constant  # unknown, but the same in every chunk: the first is enough
         self._repeated = repeated
         self._seen: dict[str, JsonValue] = {}
 
     def new(self, fields: Mapping[str, Any]) -> dict[str, JsonValue]:
-        """Those that were not seen before with this value."""
+        """Return the fields that are new or have a new value."""
         unknown = [name for name in fields if name not in self._known]
         self.size = len(fields) if self._constant.issuperset(unknown) else -1
         found = extra_fields(fields, self._known) if unknown else {}

@@ -1,4 +1,4 @@
-"""Errors that providers report, however they write them, as a `ProviderError` that says what may help.
+"""Turn errors that providers report, in any format, into a `ProviderError` with a hint.
 
 Used for error responses (`wire/http_client/exchange.py`) and for errors inside a stream that began well
 (every decoder).
@@ -17,16 +17,16 @@ from dragoman.errors import ContextOverflow, ProviderError
 from dragoman.sentences import sentence
 from dragoman.wire.prose import join_halves
 
-LONGEST = 500  # characters of a provider's own words that an error repeats
+LONGEST = 500  # characters of a provider's message that an error repeats
 
 
 @dataclass(slots=True, frozen=True)
 class ErrorKind:
-    """One family of errors: how to recognise it, whether asking again may help, and what a person can do."""
+    """One family of errors: how to recognize it, whether it is retryable, and what a user can do."""
 
     name: str
     statuses: frozenset[int] = frozenset()
-    codes: frozenset[str] = frozenset()  # the words of an error's `code`, `type`, `status` and `reason`
+    codes: frozenset[str] = frozenset()  # the values of an error's `code`, `type`, `status` and `reason`
     words: re.Pattern[str] | None = None  # in the message itself
     retryable: bool = False
     hint: str | None = None
@@ -45,7 +45,7 @@ def _words(*alternatives: str) -> re.Pattern[str]:
 
 CONTEXT_OVERFLOW = "context_overflow"
 
-# The first that fits. Words count before the status: many servers answer 400 to all.
+# The first match applies. Words come before the status: many servers answer 400 to everything.
 KINDS = (
     ErrorKind(
         "quota",
@@ -160,13 +160,13 @@ KINDS = (
 
 OTHER = ErrorKind("invalid_request")
 
-MAY_HEAL = frozenset({408, 409, 424, 429})  # the only 4xx statuses that are ever asked again
+MAY_HEAL = frozenset({408, 409, 424, 429})  # the only 4xx statuses that are ever retried
 
 
 def provider_error(
     report: JsonValue, *, status: int | None = None, retry_after: float | None = None
 ) -> ProviderError:
-    """The error for what a provider reports: its body as JSON, or as the text it was."""
+    """Return the error for a provider's report: its body as JSON, or as text."""
     message = _shortened(join_halves(_message(report))) or sentence("provider.no_reason")
     if filtered := ", ".join(_filtered(report)):
         message = sentence("provider.filtered", message=message, filtered=filtered)
@@ -175,7 +175,7 @@ def provider_error(
     if kind.name == CONTEXT_OVERFLOW:
         return ContextOverflow(message, status=status, hint=kind.hint)
     wait = _retry_delay(report) if retry_after is None else retry_after
-    # A quota that comes back at a known time is a rate limit by another name.
+    # A quota that is restored at a known time is in effect a rate limit.
     retryable = kind.retryable or (kind.name == "quota" and wait is not None)
     if status is not None and 400 <= status < 500 and status not in MAY_HEAL:
         retryable = False
@@ -187,7 +187,7 @@ def provider_error(
 def error_in_body(
     body: bytes, *, status: int | None = None, retry_after: float | None = None
 ) -> ProviderError:
-    """The error for the body of a response, whatever it is made of."""
+    """Return the error for the body of a response in any format."""
     try:
         report = from_json(body)
     except ValueError:
@@ -196,10 +196,10 @@ def error_in_body(
 
 
 def reports_error(value: object) -> bool:
-    """Whether JSON that came with a status of success is the report of an error all the same."""
+    """Return whether JSON with a success status reports an error anyway."""
     if not isinstance(value, dict):
         return False
-    said = value.get("base_resp")  # MiniMax, which also says so that all went well
+    said = value.get("base_resp")  # MiniMax, which also reports success here
     if value.get("error") or "error" in (value.get("object"), value.get("type")):
         return True
     if isinstance(said, dict) and said.get("status_code"):
@@ -223,14 +223,14 @@ NESTED = ("error", "errors", "details", "innererror", "metadata")
 
 
 def _message(report: JsonValue) -> str:
-    """The sentence meant for people: the deepest `message` on the usual path."""
+    """Return the message for people: the deepest `message` on the usual path."""
     match report:
         case str():
             return report.strip()
         case list():
             return "; ".join(found for one in report if (found := _message(one)))
         case dict():
-            behind = report.get("metadata")  # OpenRouter wraps the report of the provider behind it
+            behind = report.get("metadata")  # OpenRouter wraps the report of the upstream provider
             if isinstance(behind, dict) and isinstance(raw := behind.get("raw"), str):
                 return _message(_opened(raw))
             for name in MESSAGES:
@@ -240,7 +240,7 @@ def _message(report: JsonValue) -> str:
 
 
 def _where(report: dict[str, JsonValue]) -> str:
-    """The field that FastAPI and its kin complain about."""
+    """Return the field that a validation error of FastAPI and similar servers names."""
     place = report.get("loc")
     if not isinstance(place, list):
         return ""
@@ -274,7 +274,7 @@ def _levels(report: JsonValue) -> Iterator[dict[str, JsonValue]]:
 
 
 def _filtered(report: JsonValue) -> Iterator[str]:
-    """The categories for which Azure's filter refused a request."""
+    """Yield the categories for which Azure's filter refused a request."""
     for level in _levels(report):
         results = level.get("content_filter_result") or level.get("content_filter_results")
         for name, result in results.items() if isinstance(results, dict) else ():
@@ -283,7 +283,7 @@ def _filtered(report: JsonValue) -> Iterator[str]:
 
 
 def _retry_delay(report: JsonValue) -> float | None:
-    """Google says in the body when to come back: `"retryDelay": "34.5s"`."""
+    """Return the wait that Google states in the body: `"retryDelay": "34.5s"`."""
     for level in _levels(report):
         delay = level.get("retryDelay")
         if isinstance(delay, str) and re.fullmatch(r"\d+(\.\d+)?s", delay):
@@ -292,7 +292,7 @@ def _retry_delay(report: JsonValue) -> float | None:
 
 
 def _plain(body: bytes) -> str:
-    """Text as it is; of a web page, its words."""
+    """Return text as it is, and only the text of a web page."""
     text = body.decode(errors="replace")
     if text.lstrip().startswith("<"):
         text = re.sub(r"(?is)<(script|style)\b.*?</\1>|<[^>]*>", " ", text)

@@ -1,4 +1,4 @@
-"""A model that plays a script: for tests, demonstrations, and for trying Dragoman without a key."""
+"""Play a script as a model: for tests, demonstrations, and for trying Dragoman without a key."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from dragoman.wire.wire import Model, Prose, call_id
 @dataclass(slots=True, frozen=True)
 class ScriptedCall:
     tool: str
-    arguments: dict[str, JsonValue] | str  # a text is sent as it is, also if it is no JSON
+    arguments: dict[str, JsonValue] | str  # A string is sent unchanged, even if it is not JSON.
 
 
 @dataclass(slots=True, frozen=True)
 class Line:
-    """One reply: its thoughts, its text and its calls, in this order."""
+    """One reply: its reasoning, its text and its calls, in this order."""
 
     text: str = ""
     calls: tuple[ScriptedCall, ...] = ()
@@ -41,12 +41,12 @@ class Line:
     finish: str | None = None
     usage: Usage = Usage(input=10, output=5)
     error: Exception | None = None  # raised after everything else was sent
-    waits: float = 0.0  # seconds before each piece
-    files: tuple[File, ...] = ()  # that it makes, behind its text
-    partials: tuple[File, ...] = ()  # how the first of them looks on the way
+    waits: float = 0.0  # seconds before each chunk
+    files: tuple[File, ...] = ()  # files that it makes, after its text
+    partials: tuple[File, ...] = ()  # previews of the first of them
 
     def __add__(self, other: Line) -> Line:
-        """Two lines in one reply."""
+        """Join two lines into one reply."""
         return Line(
             self.text + other.text,
             self.calls + other.calls,
@@ -76,20 +76,20 @@ def calls(tool: str, **arguments: JsonValue) -> Line:
 
 
 def calls_with(tool: str, arguments: str) -> Line:
-    """A call whose argument text is exactly this."""
+    """Return a call whose argument text is exactly this."""
     return Line(calls=(ScriptedCall(tool, arguments),))
 
 
 def makes(
     data: bytes, media_type: str = "image/png", *, name: str | None = None, partials: Sequence[bytes] = ()
 ) -> Line:
-    """A picture or a sound; `partials` are what it looks like on the way."""
+    """Return a line that makes an image or audio; `partials` are its previews."""
     file = _file(data, media_type, name or f"made.{media_type.rpartition('/')[2]}")
     return Line(files=(file,), partials=tuple(_file(one, media_type, "partial") for one in partials))
 
 
 def fails(error: Exception | str, *, after: str = "") -> Line:
-    """Breaks off, after some text if there is any."""
+    """Return a line that breaks off, after some text if given."""
     return Line(after, error=error if isinstance(error, Exception) else ProviderError(error))
 
 
@@ -164,7 +164,7 @@ class ScriptedModel:
         return (text[at : at + self._piece] for at in range(0, len(text), self._piece))
 
 
-# Collects a whole reply: for requests beside a conversation, such as titles and summaries.
+# Collect a whole reply: for requests outside a conversation, such as titles and summaries.
 
 
 async def collect_reply(
@@ -174,7 +174,7 @@ async def collect_reply(
     *,
     on_retry: Callable[[StepRetry], None] | None = None,
 ) -> Message:
-    """The reply as a message. Nothing of it is stored or shown; `on_retry` hears why it takes so long."""
+    """Return the reply as a message. Nothing of it is stored or shown; `on_retry` is called for retries."""
     draft = Draft(Message(new_id("msg"), conversation, None, "assistant", (), model=model.name))
     async with aclosing(model.stream(request, draft.id)) as replies:
         async for events in replies:

@@ -1,16 +1,16 @@
-"""Finds reasoning between tags such as `<think>` and makes events of its own of it.
+"""Find reasoning between tags such as `<think>`, and turn it into reasoning events.
 
-For models whose server does not remove the tags from the text, and replies in which no calls are looked for
-(`dialects/scanner.py` does the same beside its calls). Tags may be cut anywhere; nothing is held back but
-what may yet become a tag, and blank lines next to one. Tags in code do not count, tokens that end a reply are
-left out, and a reply whose provider separates reasoning itself passes through untouched.
+For models whose server leaves the tags in the text, and replies in which no calls are searched
+(`dialects/scanner.py` does the same together with its calls). A chunk can end anywhere in a tag. Only text
+that may become a tag, and blank lines next to one, are held back. Tags in code do not count. Tokens that end
+a reply are left out. If the provider separates reasoning itself, the reply passes through unchanged.
 
-An end tag alone means that the reply began inside reasoning, because the prompt had opened it already. Where
-that is known beforehand (`inside=True`) the reply streams as reasoning up to the tag. Where it is not, the
-text before the tag has been shown as text already: there the tag ends that text with a `text.end` that says
-so, and whoever folds the events makes reasoning of it. From `lone_end` the caller learns to do better next
-time. A reply that was wrongly taken to begin inside, and ends well without any tag, was the answer: it is
-sent once more, as text, and `no_end` is set.
+An end tag without a start tag means that the reply began inside reasoning, because the prompt had already
+opened it. If that is known beforehand (`inside=True`), the reply streams as reasoning up to the tag.
+Otherwise the text before the tag was already shown as text. The tag then ends that text with a `text.end`
+that is marked as reasoning, and consumers of the events turn it into reasoning. `lone_end` tells the caller
+to set `inside` next time. A reply that was wrongly assumed to begin inside, and ends normally without any
+tag, was the answer: it is sent again as text, and `no_end` is set.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ THOUGHTS: Mapping[str, str] = MappingProxyType(
         "<|plamo:begin_think:plamo|>": "<|plamo:end_think:plamo|>",
         "◁think▷": "◁/think▷",  # Kimi VL
         "<longcat_think>": "</longcat_think>",
-        "[BEGIN REASONING]": "[BEGIN FINAL RESPONSE]",  # Apriel, which says the first in other words
+        "[BEGIN REASONING]": "[BEGIN FINAL RESPONSE]",  # Apriel, whose first tag has another wording
     }
 )
-"""What begins a thought in the text of some model, and what ends it."""
+"""The tags that begin reasoning in the text of some model, and those that end it."""
 OPENING, CLOSING = tuple(THOUGHTS), tuple(THOUGHTS.values())
 WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -56,14 +56,14 @@ WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "Here's my thought process:": ("Here's my response:", "Here is my response:"),
     }
 )
-"""Thoughts that begin a reply with ordinary words: where nothing ends them, they were the answer."""
+"""Plain words that begin reasoning at the start of a reply. If nothing ends it, the text was the answer."""
 HEADERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "/think\n": ("<|im_end|>\n<|im_start|>assistant",),  # HyperCLOVA X, whose prompt ends within a header
         **WORDS,
     }
 )
-"""What else begins a thought at the beginning of a reply: anywhere else it means nothing."""
+"""Other text that begins reasoning at the start of a reply. Anywhere else, it has no meaning."""
 BEGIN_TOKENS = (
     *("<|im_start|>assistant<|im_sep|>", "<|im_start|>assistant\n", "<|im_assistant|>assistant<|im_middle|>"),
     *("<|start_header_id|>assistant<|end_header_id|>", "<|header_start|>assistant<|header_end|>"),
@@ -71,7 +71,7 @@ BEGIN_TOKENS = (
     *("<start_of_turn>model\n", "<|turn>model\n", "<|assistant|>", "[|assistant|]", "<｜Assistant｜>"),
     *("<|begin_of_text|>", "<bos>", "<｜begin▁of▁sentence｜>"),
 )
-"""What some model writes once more at the beginning of a reply, though the prompt ended with it."""
+"""Tokens that some models repeat at the start of a reply, although the prompt ended with them."""
 END_TOKENS = (
     *("</s>", "<eos>", "<|eos|>", "<end_of_turn>", "<turn|>", "<|im_end|>", "<|endoftext|>"),
     *("<|end_of_text|>", "<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|eom|>", "<|end|>", "<|return|>"),
@@ -79,7 +79,7 @@ END_TOKENS = (
     *("<|observation|>", "<|user|>", "[|endofturn|]", "[e~[", "<seed:eos>", "<|assistant_end|>"),
     *("<｜User｜>", "[END FINAL RESPONSE]"),
 )
-"""What some server leaves at the end of a reply, whatever the model."""
+"""Tokens that some servers leave at the end of a reply, for any model."""
 ANSWERS: Mapping[str, str] = MappingProxyType(
     {
         "<answer>": "</answer>",  # Hunyuan, K2 Think
@@ -87,29 +87,30 @@ ANSWERS: Mapping[str, str] = MappingProxyType(
         "<|begin_of_solution|>": "<|end_of_solution|>",  # Sky-T1, OpenThinker
     }
 )
-"""What begins an answer right behind a thought, and what ends it, at the end of the reply."""
-TAGS = "tags"  # stands where reasoning names its wire: it goes back to none
+"""Tags around an answer directly after reasoning, the second at the end of the reply."""
+TAGS = "tags"  # used as the wire of reasoning, so that it is never sent back
 
 
 class Thinking:
-    """One reply. Put it between a decoder and whoever folds and shows the events."""
+    """A filter for one reply. Put it between a decoder and the consumers of the events."""
 
     def __init__(self, *, inside: bool = False) -> None:
         self.lone_end = False
         self.no_end = False
         self._fresh = not inside  # nothing has come yet
         self._inside = inside  # reasoning is open, and nothing has come yet
-        self._assumed: list[str] | None = [] if inside else None  # what came while no tag has proved it
+        # text received before a tag confirmed the assumption
+        self._assumed: list[str] | None = [] if inside else None
         self._thinking = False
-        self._ends = CLOSING  # what ends the thought
+        self._ends = CLOSING  # tags that end the reasoning
         self._apart = False  # the provider separates reasoning itself
-        self._tagged = False  # a tag has come: an end tag cannot be alone any more
+        self._tagged = False  # A tag has come, so an end tag is no longer unmatched.
         self._answered = False  # some of the answer has been sent
-        self._held = ""  # what may become a tag
-        self._blank = ""  # white space in front of an answer or a thought
-        self._before = ""  # the last character of the thought so far
+        self._held = ""  # text that may become a tag
+        self._blank = ""  # white space before an answer or reasoning
+        self._before = ""  # the last character of the reasoning so far
         self._open = False  # a text has been started and not ended
-        self._answer_end = ""  # what ends the answer, where it was marked
+        self._answer_end = ""  # the tag that ends the answer, if one began it
         self._prose = Prose(TAGS)
         self._code = _Code()
 
@@ -121,11 +122,11 @@ class Thinking:
             and not self._apart
             and self._code.passes(event.text)
         ):
-            return (event,)  # most pieces of most answers
+            return (event,)  # most chunks of most answers
         return self._read(event)
 
     def break_off(self) -> Iterable[Event]:
-        """What was held back of a reply that broke off."""
+        """Yield the text held back from a reply that broke off."""
         return self._end()
 
     def _read(self, event: Event) -> Iterator[Event]:
@@ -133,7 +134,7 @@ class Thinking:
             case TextDelta() if not self._apart:
                 yield from self._take(event.text)
             case TextStart() if not self._apart:
-                pass  # ours starts with the first word that is text
+                pass  # ours starts with the first word of text
             case TextEnd() if not self._apart:
                 self._prose.phase = event.phase
                 yield from self._end()
@@ -160,7 +161,7 @@ class Thinking:
 
     def _begin_with_header(self, text: str) -> str:
         if begun := _BEGINNING.match(text):
-            text = text[begun.end() :] or text  # blank lines belong to the token: they may yet come
+            text = text[begun.end() :] or text  # Blank lines belong to the token, and may still come.
         header = _tag(text, 0, (*HEADERS, *BEGIN_TOKENS))
         if header is None or header in BEGIN_TOKENS:
             self._held = text
@@ -173,7 +174,7 @@ class Thinking:
         return text[len(header) :]
 
     def _begin_inside(self, text: str) -> str:
-        """The prompt has opened the reasoning; some replies open it once more."""
+        """Continue reasoning that the prompt has opened. Some replies open it again."""
         text = text.lstrip()
         tag = _tag(text, 0, OPENING)
         if not text or tag is None:
@@ -186,10 +187,10 @@ class Thinking:
         return text[len(tag) :]
 
     def _read_thought(self, text: str) -> Generator[Event, None, str]:
-        """Up to the end tag; returns what follows.
+        """Read up to the end tag. Return the rest.
 
-        Code does not protect the tag here: in thoughts a fence often stays open, and the answer would be lost
-        in it. Only the tag itself between backticks is a quotation.
+        Code does not protect the tag here: in reasoning a fence often stays open, and the answer would be
+        lost in it. Only the tag itself between backticks is a quotation.
         """
         for found in _FIRST.finditer(text):
             at = found.start()
@@ -210,7 +211,7 @@ class Thinking:
         return ""
 
     def _read_text(self, text: str) -> Generator[Event, None, str]:
-        """Up to a tag that is not in code; returns what follows."""
+        """Read up to a tag that is not in code. Return the rest."""
         tags = OPENING if self._tagged else OPENING + CLOSING
         ends = (*END_TOKENS, self._answer_end) if self._answer_end else END_TOKENS
         for at in self._code.starts(text):
@@ -235,7 +236,7 @@ class Thinking:
         return ""
 
     def _end(self) -> Iterator[Event]:
-        """The text is over, and so is whatever was open in it: what was held back is no tag."""
+        """End the text and everything open in it: the text held back is not a tag."""
         held, self._held = self._held, ""
         if self._fresh and _BEGINNING.fullmatch(held):
             held = ""
@@ -254,7 +255,7 @@ class Thinking:
 
     def _leave(self) -> Iterator[Event]:
         self._assumed = None
-        if self._before:  # two thoughts in a row stay two; an empty one is none
+        if self._before:  # Consecutive reasoning stays separate. Empty reasoning is dropped.
             yield from self._prose.close()
         self._begin_text()
 
@@ -279,7 +280,7 @@ class Thinking:
             if not words:
                 self._blank = text
                 return
-            if self._tagged:  # blank lines belong to the tag, an indent to the answer
+            if self._tagged:  # Blank lines belong to the tag, an indent to the answer.
                 blank = text[: -len(words)]
                 text = blank[blank.rfind("\n") + 1 :] + words
             self._answered = True
@@ -305,7 +306,7 @@ class Thinking:
 
 
 def thought_ends(opening: str) -> tuple[str, ...]:
-    """What ends a thought that began so. Any end does, if it began in the prompt."""
+    """Return the tags that end reasoning with this opening. If the prompt opened it, any end tag does."""
     if opening in ("<think>", "<thinking>"):  # models that were trained on both confuse them
         return "</think>", "</thinking>"
     if opening in HEADERS:
@@ -325,8 +326,10 @@ _ENDING = re.compile(rf"(?:(?:{'|'.join(map(re.escape, END_TOKENS))})\s*)+")
 
 
 def _may_end(text: str, at: int, ends: tuple[str, ...]) -> bool:
-    """Whether the text ends with tokens that end a reply, or may yet. More of them than any server leaves
-    there are the text of a model that has lost its way."""
+    """Return whether the text ends, or may still end, with tokens that end a reply.
+
+    More of them than any server leaves there come from a model that repeats itself.
+    """
     if len(text) - at > _MOST_ENDING:
         return False
     if ends is not END_TOKENS and text.startswith(ends[-1], at):
@@ -337,7 +340,9 @@ def _may_end(text: str, at: int, ends: tuple[str, ...]) -> bool:
 
 
 def _tag(text: str, at: int, tags: tuple[str, ...]) -> str | None:
-    """The tag that stands there; None if it may become one, and nothing if it cannot."""
+    """Return the tag at this place; None if the text may still become one, and an empty string if it
+    cannot.
+    """
     rest = text[at : at + _LONGEST]
     for tag in tags:
         if rest.startswith(tag):
@@ -348,7 +353,7 @@ def _tag(text: str, at: int, tags: tuple[str, ...]) -> str | None:
 
 
 class _Code:
-    """Where text is code: in a fence, or behind backticks that are open on this line."""
+    """Tracks where text is code: in a fence, or after backticks that are open on this line."""
 
     _TOKEN = re.compile(r"`+|~+|[<\[◁]|\n|[^`~<\[◁\n]+")
     _NOTABLE = re.compile(r"[`~<\[◁\n]")
@@ -356,19 +361,19 @@ class _Code:
     def __init__(self) -> None:
         self._fence = ""  # the marks that opened it
         self._opened = False  # on this line
-        self._closing = False  # the marks that close it stand on this line, and nothing else so far
+        self._closing = False  # the line so far contains only the marks that close it
         self._span = 0  # this many backticks are open
-        self._run = ""  # marks that may not be over yet
+        self._run = ""  # marks that may continue
         self._run_leads = False  # they are the first of their line
-        self._indent: int | None = 0  # of a line on which nothing stands yet
+        self._indent: int | None = 0  # of a line that is still blank
 
     def passes(self, text: str) -> bool:
-        """Whether the text goes on with a line that is under way, and holds nothing to look at."""
+        """Return whether the text only continues the current line and contains no special characters."""
         under_way = self._indent is None and not self._run and not self._closing
         return under_way and not self._NOTABLE.search(text)
 
     def starts(self, text: str) -> Iterator[int]:
-        """Where a tag could begin. What comes after the one that is taken for a tag is not looked at."""
+        """Yield the places where a tag could begin. The caller stops at the one that is a tag."""
         for token in self._TOKEN.finditer(text):
             mark = token[0]
             if mark[0] in "`~":

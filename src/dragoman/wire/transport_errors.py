@@ -1,6 +1,6 @@
-"""Errors of the way to a server and back: no connection, a broken stream, a body that is no stream.
+"""Turn transport failures into errors: no connection, a broken stream, a body that is not a stream.
 
-Each becomes a `ProviderError` that says what a person can do. Errors that a provider reports itself are in
+Each becomes a `ProviderError` with what a user can do. Errors that a provider reports itself are in
 `wire/provider_errors.py`.
 """
 
@@ -20,15 +20,15 @@ from dragoman.wire.provider_errors import provider_error, reports_error
 
 EXCERPT = 200  # bytes of a body that an error repeats
 BLANK = b"\xef\xbb\xbf \t\r\n"
-_NOT_CONNECTED = "Connect call failed"  # asyncio's words, in place of what its number means
-_CUT_OFF = "Response payload is not completed"  # aiohttp's, before the names of its own exceptions
+_NOT_CONNECTED = "Connect call failed"  # asyncio's words in place of the error number's message
+_CUT_OFF = "Response payload is not completed"  # aiohttp's, before the names of its exceptions
 
 # ── no reply ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def unreachable(error: BaseException, url: str, first_byte: float | None) -> ProviderError:
-    """For what was raised before the first byte came."""
-    import aiohttp  # already there: it raised the error
+    """Return the error for an exception raised before the first byte came."""
+    import aiohttp  # already imported: it raised the error
 
     at, reason = host_of(url), reason_of(error)
     message, kind, retryable = sentence("connect.failed", at=at, reason=reason), "connection", True
@@ -111,7 +111,7 @@ def too_long(url: str, seconds: float | None) -> ProviderError:
 
 
 def unfinished() -> ProviderError:
-    """For a stream that ended in good order, but before its wire's word for the end of a reply."""
+    """Return the error for a stream that ended normally, but without its wire's end of the reply."""
     return ProviderError(
         sentence("reply.unfinished"),
         kind="unfinished",
@@ -135,12 +135,12 @@ def garbled(frame: bytes, error: Exception) -> ProviderError:
 
 
 def is_no_stream(body: bytes) -> bool:
-    """True if it begins as JSON or a web page does, and no line of an event stream can."""
+    """Return whether a body begins like JSON or a web page, which no line of an event stream does."""
     return body.lstrip(BLANK)[:1] in (b"{", b"[", b"<")
 
 
 def no_stream(body: bytes) -> ProviderError:
-    """For a body that came with a status of success and is none."""
+    """Return the error for a body with a success status that is not a stream."""
     if body.lstrip(BLANK).startswith(b"<"):
         return ProviderError(
             sentence("stream.page", body=excerpt(body)),
@@ -162,7 +162,7 @@ def no_stream(body: bytes) -> ProviderError:
 
 
 def no_event(head: bytes) -> ProviderError:
-    """For a stream that ended without a single event."""
+    """Return the error for a stream that ended without a single event."""
     return ProviderError(
         sentence("stream.no_event", head=excerpt(head)) if head else sentence("stream.empty"),
         kind="no_stream",
@@ -175,7 +175,7 @@ def no_event(head: bytes) -> ProviderError:
 
 
 def host_of(url: str) -> str:
-    """The part of an address that may be shown: no path, no user, no password."""
+    """Return the part of a URL that can be shown: no path, no user, no password."""
     try:
         parts = urlsplit(url)
         port = f":{parts.port}" if parts.port else ""
@@ -185,7 +185,7 @@ def host_of(url: str) -> str:
 
 
 def reason_of(error: BaseException) -> str:
-    """What went wrong, in the system's words, without addresses and headers."""
+    """Return what went wrong, in the system's words, without addresses and headers."""
     cause = getattr(error, "os_error", None) or error
     words = str(getattr(cause, "strerror", None) or getattr(cause, "message", None) or cause)
     if _NOT_CONNECTED in words and (number := getattr(cause, "errno", None)):
@@ -196,13 +196,13 @@ def reason_of(error: BaseException) -> str:
 
 
 def excerpt(body: bytes) -> str:
-    """The first bytes, on one line."""
+    """Return the first bytes, on one line."""
     text = " ".join(body[: 4 * EXCERPT].decode(errors="replace").split())
     return repr(text if len(text) <= EXCERPT else f"{text[:EXCERPT]}…")
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds to wait, from a header that gives them, or the date when they are over."""
+    """Return the seconds to wait, from a header with a number, or with the date when the wait ends."""
     try:
         if milliseconds := headers.get("retry-after-ms"):
             return max(0.0, float(milliseconds) / 1000)

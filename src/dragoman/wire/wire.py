@@ -1,4 +1,4 @@
-"""The interfaces of this room: a `Model` answers requests with events; a `Wire` is one provider protocol.
+"""Define the interfaces of this package: `Model` answers requests with events; `Wire` is a provider protocol.
 
 A wire encodes a `Request` as a provider's body and decodes the provider's frames into our events; it is pure.
 Models use one over HTTP (`wire/http_client/http_model.py`), or play a script (`wire/scripted.py`).
@@ -36,14 +36,15 @@ Voice: TypeAlias = Literal["text", "reasoning"]
 
 
 class Decoder(Protocol):
-    """Decodes one reply, frame by frame. `end` closes whatever is open and says how the reply finished.
+    """Decodes one reply, frame by frame. `end` closes whatever is open and reports how the reply finished.
 
-    It raises ProviderError where the wire always says that a reply is over, and this one did not. Where an
-    event says so it may be `over`: nothing of the reply comes after that, also if the connection stays open.
+    It raises ProviderError if the wire always marks the end of a reply, and this reply had no mark. If an
+    event marks the end, the decoder may set `over`: then nothing of the reply follows, even if the connection
+    stays open.
     """
 
     finish_word: str | None
-    """The provider's own word for how the reply ended, once it has come."""
+    """The provider's word for how the reply ended, once it has come."""
 
     def feed(self, frame: bytes) -> Iterable[Event]: ...
 
@@ -52,18 +53,18 @@ class Decoder(Protocol):
 
 @runtime_checkable
 class ReadsWhole(Protocol):
-    """A decoder that can read a reply of one JSON body: some servers do not stream, whatever is asked."""
+    """A decoder that can read a reply in one JSON body: some servers do not stream, even if requested."""
 
     def whole(self, body: JsonValue) -> Iterable[Event] | None:
-        """The events of it, without those of `end`; None if it is no reply."""
+        """Return its events, without those of `end`; None if it is not a reply."""
 
 
 @runtime_checkable
 class BreaksOff(Protocol):
-    """A decoder that holds back what can be used also without its end, such as a sound."""
+    """A decoder that holds back data that is useful even without its end, such as audio."""
 
     def break_off(self) -> Iterable[Event]:
-        """What it holds of a reply that reached a limit or broke off. After that, nothing."""
+        """Return what it has of a reply that reached a limit or broke off. Call nothing after that."""
 
 
 class Wire(Protocol):
@@ -71,84 +72,87 @@ class Wire(Protocol):
 
     name: str
     options: frozenset[str]
-    """The options it has a word for; of those in `request.options` it encodes no others."""
+    """The options that the protocol supports; it encodes no others from `request.options`."""
 
     def check_options(self, options: Mapping[str, JsonValue], *, model: str, extra: Extra) -> None:
-        """R9: BadRequest for an option that would not get into the body as it is: an unknown one, one of the
-        wrong type, one that the model does not take, or not together with another."""
+        """Raise BadRequest for an option that would not get into the body unchanged (R9).
+
+        That is an unknown one, one of the wrong type, or one that the model refuses, alone or with another.
+        """
 
     def encode(self, request: Request, attachments: Attachments = NO_ATTACHMENTS) -> dict[str, JsonValue]: ...
 
     def carries(self, file: File) -> bool:
-        """Whether the bytes of such a file go into the body, so that they have to be read."""
+        """Return whether the body contains the bytes of such a file, so that they must be read."""
 
     def decoder(self, reply: str) -> Decoder:
-        """A decoder for the reply with this id; the calls in it are named after it."""
+        """Return a decoder for the reply with this ID; the IDs of its calls are derived from it."""
 
 
 @runtime_checkable
 class MediaWire(Protocol):
-    """What a wire has beside the rest if its models do not talk, but make pictures, listen or speak."""
+    """The additional methods of a wire for models that do not chat, but make images, transcribe or speak."""
 
     def select(self, request: Request) -> Request:
-        """Of a whole conversation, what is sent: the words and files that are wanted now."""
+        """Return the part of a whole conversation that is sent: the current text and files."""
 
     def endpoint(self, request: Request, endpoint: Endpoint) -> Endpoint:
-        """Where that goes at this provider, and as what: of such models each task has its own address."""
+        """Return the endpoint of the request: each task of such models has its own URL."""
 
 
 class Model(Protocol):
-    """Something that answers. `name` is how people write it: `provider/model`.
+    """A model that answers. `name` is its name for users: `provider/model`.
 
-    One that does something else than talk has a `type` (`messages/media.py`). One that knows which files it
-    cannot take has a method `check_files(files)`, which raises BadRequest; and one that knows what a whole
-    message must have, `check_message(parts, earlier)`.
+    A model that does not chat has a `type` (`messages/media.py`). A model that knows which files it cannot
+    take has a method `check_files(files)`, which raises BadRequest. A model that knows what a whole message
+    needs has `check_message(parts, earlier)`.
     """
 
     name: str
-    context: int | None  # tokens it can take, where known
+    context: int | None  # maximum tokens, if known
 
     @property
     def variant(self) -> Mapping[str, JsonValue]:
-        """Options of the variant that was chosen with its name: over an agent's, under a conversation's."""
+        """Options of the variant chosen with its name: over an agent's, under a conversation's."""
         return {}
 
     def check_options(self, options: Mapping[str, JsonValue]) -> None:
-        """BadRequest where a request with these options would be refused before it is sent."""
+        """Raise BadRequest if a request with these options would be refused before it is sent."""
 
     def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
-        """The reply's events, in batches as they arrive; the last is a `MessageEnd`. Raises ProviderError.
+        """Yield the reply's events, in batches as they arrive; the last is a `MessageEnd`. Raises
+        ProviderError.
 
-        A `StepRetry`, a `StepModel` or a `Notice` may come before them, and `ProviderData` anywhere: these
-        are no parts of the reply.
+        A `StepRetry`, a `StepModel` or a `Notice` can come before them, and `ProviderData` anywhere: these
+        are not parts of the reply.
         """
 
 
 def begins_reply(events: Iterable[Event]) -> bool:
-    """Whether some of these are part of a reply: after one, nothing may be asked again."""
+    """Return whether any event is part of a reply: after one, the request must not be repeated."""
     return not all(isinstance(event, StepRetry | StepModel | ProviderData | Notice) for event in events)
 
 
 def call_id(reply: str, position: int) -> str:
-    """Our own id for the call at this position of a reply. Providers' ids repeat, or are missing."""
+    """Return our own ID for the call at this position of a reply. Providers' IDs repeat, or are missing."""
     return f"call_{reply.removeprefix('msg_')}_{position}"
 
 
 class Prose:
-    """Text and reasoning as they alternate: sees to it that each starts once and ends before the other."""
+    """Alternating text and reasoning: ensures that each starts once and ends before the other."""
 
     def __init__(self, wire: str) -> None:
         self._wire = wire
         self._open: Voice | None = None
-        self._half = ""  # of a character, at the end of the last piece
-        self.length = 0  # of the text that is open, in characters: where its sources belong
-        self.field_name: str | None = None  # under which reasoning comes, where there are several
+        self._half = ""  # of a surrogate pair, at the end of the last chunk
+        self.length = 0  # of the open text, in characters: the position of its sources
+        self.field_name: str | None = None  # the field in which reasoning comes, if there are several
         self.phase: str | None = None  # of the text that is open or comes next
 
     def text(self, piece: str) -> Iterable[Event]:
         if self._open == "text" and piece and not self._half and (piece.isascii() or is_whole(piece)):
             self.length += len(piece)
-            return (TextDelta(piece),)  # most pieces of most replies
+            return (TextDelta(piece),)  # most chunks of most replies
         return self._take("text", piece)
 
     def reasoning(self, piece: str) -> Iterable[Event]:
@@ -157,7 +161,10 @@ class Prose:
         return self._take("reasoning", piece)
 
     def close(self, *, signature: str | None = None, opaque: JsonValue = None) -> Iterator[Event]:
-        """End what is open. A signature or an opaque block without open reasoning makes one of its own."""
+        """End what is open.
+
+        A signature or an opaque block without open reasoning becomes separate reasoning.
+        """
         if self._half:
             self._half = ""
             yield TextDelta(LONE) if self._open == "text" else ReasoningDelta(LONE)
@@ -177,7 +184,7 @@ class Prose:
         self.length = 0
 
     def item(self, kind: str, text: str, opaque: JsonValue) -> Iterator[Event]:
-        """Something of the provider's own, behind what is open."""
+        """Add a provider's own item after closing what is open."""
         yield from self.close()
         yield ItemAdded(kind, join_halves(text), self._wire, join_all(opaque))
 

@@ -1,4 +1,4 @@
-"""Anthropic's Messages, and the servers that imitate them."""
+"""Speak Anthropic's Messages API, and that of servers that imitate it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The messages of a request as the Messages API has them: turns of two roles, made of blocks."""
+"""Convert the messages of a request for the Messages API: turns of two roles, made of blocks."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ from dragoman.wire.options import hosted_tools
 # Anthropic's own tools, as the option `hosted_tools` names them: searches, pages, code, MCP servers.
 
 
-# A tool has the date of its version in its type. These are what a plain word stands for: every model since
-# the version came out takes them, and who wants a newer one writes its type.
+# A tool's type contains the date of its version. A plain name means the version below, which every later
+# model takes; for a newer version, write its full type.
 VERSIONS = {
     "web_search": "web_search_20250305",
     "web_fetch": "web_fetch_20250910",
@@ -54,7 +54,7 @@ MCP_BETA = "mcp-client-2025-11-20"
 
 @dataclass(slots=True)
 class HostedTools:
-    """What of a request asks for them."""
+    """The hosted tools that a request asks for."""
 
     tools: list[JsonValue] = field(default_factory=list)
     servers: list[JsonValue] = field(default_factory=list)
@@ -75,7 +75,9 @@ def hosted_of(request: Request) -> HostedTools:
 
 
 def asks_for_server_tools(request: Request) -> bool:
-    """Whether any is asked for: without one, what they did before may not be sent back."""
+    """Return whether the request has any hosted tool: without one, earlier results of such tools cannot be
+    sent back.
+    """
     return bool(hosted_tools(request.options)) or not request.extra.keys().isdisjoint(SERVER_FIELDS)
 
 
@@ -88,7 +90,7 @@ def _tool(tool: Block) -> Block:
 
 
 def _server(tool: Block) -> Block:
-    """An MCP server, in their words or in those of OpenAI's."""
+    """Return an MCP server, from Anthropic's or OpenAI's field names."""
     url = tool.get("url") or tool.get("server_url")
     token = tool.get("authorization_token") or tool.get("authorization")
     server: Block = {"type": "url", "name": tool.get("name") or tool.get("server_label") or "mcp", "url": url}
@@ -100,7 +102,7 @@ GO_ON = "Go on."
 
 
 def turns_of(request: Request, attachments: Attachments, *, references: bool = False) -> list[RoleBlocks]:
-    """With `references`, tools that were found are loaded where that happened."""
+    """Return the turns. With `references`, tools that were found are loaded where that happened."""
     ids = CallIds()
     found = found_in(request) if references and family(request.model).structured else set[str]()
     turns: list[RoleBlocks] = []
@@ -128,9 +130,9 @@ def turns_of(request: Request, attachments: Attachments, *, references: bool = F
         turns.insert(0, RoleBlocks("user", [{"type": "text", "text": OPENING}]))
     continues = turns[-1].role == "assistant" and request.continues
     waiting = _drop_torn_server_calls(turns)
-    for turn in turns[:-1] if continues else turns:  # what goes on is sent back as it is
+    for turn in turns[:-1] if continues else turns:  # A reply that continues is sent back unchanged.
         while turn.role == "assistant" and turn.blocks and turn.blocks[-1]["type"] in THINKING:
-            turn.blocks.pop()  # no reply may end in a thought
+            turn.blocks.pop()  # A reply must not end with reasoning.
     if not all(turn.blocks for turn in turns):
         turns = _without_empty(turns)
     if turns[-1].role == "assistant" and not (waiting or continues):
@@ -176,8 +178,10 @@ def _assistant_part(part: Part, id: str, request: Request) -> Iterator[Block]:
 
 
 def _is_server_part(part: Part, request: Request) -> bool:
-    """Whether it is what their own tools did, and may go back: without these in the request it would be
-    refused. Older conversations hold it as a thought."""
+    """Return whether a part came from Anthropic's own tools and can be sent back.
+
+    Without these tools, the API would refuse the request. Older conversations store such a part as reasoning.
+    """
     return (
         isinstance(part, ProviderItem | Reasoning)
         and isinstance(part.opaque, dict)
@@ -194,7 +198,7 @@ def _result(call: ToolCall, id: str, attachments: Attachments, found: Set[str] =
     brought = [_content_part(file, attachments) for file in result_files(call)]
     content: list[JsonValue] = [{"type": "text", "text": result_text(call)}, *brought]
     result: Block = {"type": "tool_result", "tool_use_id": id, "content": content}
-    if call.state is not CallState.COMPLETED and not brought:  # an error may hold nothing but text
+    if call.state is not CallState.COMPLETED and not brought:  # An error can contain only text.
         result["is_error"] = True
     return result
 
@@ -229,7 +233,7 @@ def _source(file: File, attachments: Attachments) -> Block | None:
 def _drop_torn_server_calls(turns: list[RoleBlocks]) -> bool:
     """Leave out calls of the provider's own tools that never got a result, and results without a call.
 
-    The last reply may still wait for one: it goes on from there. True if it does.
+    The last reply may still wait for a result and continue from there. Return whether it does.
     """
     replies = [turn for turn in turns if turn.role == "assistant"]
     called = {block["id"] for turn in replies for block in turn.blocks if block["type"] in SERVER_CALLS}

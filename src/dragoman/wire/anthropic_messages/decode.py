@@ -1,4 +1,4 @@
-"""Decodes the event stream of the Messages API. No network, no clock."""
+"""Decode the event stream of the Messages API. No network, no clock."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ from dragoman.wire.provider_errors import provider_error, reports_error
 from dragoman.wire.transport_errors import unfinished
 from dragoman.wire.wire import Prose
 
-# What Anthropic's own tools did and the sources it names: items, lines for people, citations.
+# Turn results of Anthropic's own tools and their sources into items, lines for people, and citations.
 
 
-ASKED_FOR = ("query", "url", "command", "code", "path", "pattern")  # what people want to know of a call
+ASKED_FOR = ("query", "url", "command", "code", "path", "pattern")  # what people want to know about a call
 SHOWN = 5  # results of a search
 
 
 def line_of(block: Block) -> str:
-    """A line for people."""
+    """Return a line for people."""
     if block.get("type") in SERVER_CALLS:
         asked = block.get("input")
         given = asked if isinstance(asked, dict) else {}
@@ -69,7 +69,7 @@ def _title(result: JsonValue) -> str:
 
 
 def citation_of(given: JsonValue, start: int, end: int) -> Citation:
-    """A source of the text between these characters, with their own form of it."""
+    """Return a source of the text between these characters, with Anthropic's own form of it."""
     fields = given if isinstance(given, dict) else {}
     return Citation(
         _text(fields.get("url") or fields.get("source")),
@@ -94,12 +94,12 @@ LOCATIONS = frozenset(
         "web_search_result_location",
     }
 )
-OF_SEARCHES = "web_search_result_location"  # void without the search in front of it
-NOT_SENT = "file_id"  # stands in their replies, and is refused in requests
+OF_SEARCHES = "web_search_result_location"  # invalid without the search before it
+NOT_SENT = "file_id"  # a field that replies have and requests must not have
 
 
 def cited_blocks(text: str, citations: tuple[Citation, ...], *, searches: bool) -> list[Block]:
-    """A text as blocks: each piece that has sources stands alone, with these as they came."""
+    """Return a text as blocks. Each chunk with sources is a separate block, with its sources unchanged."""
     sources: dict[tuple[int, int], list[JsonValue]] = {}
     for one in citations:
         given = one.opaque
@@ -125,7 +125,7 @@ def _plain(text: str) -> list[Block]:
 
 
 class MessagesDecoder:
-    """One reply. `finish_word` is the provider's own word for how it ended.
+    """One reply. `finish_word` is the provider's word for how the reply ended.
 
     The content comes in numbered blocks, each with a start, deltas and a stop.
     """
@@ -136,15 +136,15 @@ class MessagesDecoder:
         self._calls = Calls(reply)
         self._open: dict[int, Block] = {}
         self._pieces: dict[int, list[str]] = {}  # of the signature or the input of an open block
-        self._cited: list[JsonValue] = []  # the sources of the block of text that is open
-        self._cited_from = 0  # where that began
+        self._cited: list[JsonValue] = []  # the sources of the text block that is open
+        self._cited_from = 0  # where that block began
         self._usage: MessagesTokens = {}
         self._details: StopDetails = {}
         self.over = False
 
     @property
     def usage(self) -> Usage:
-        """As far as it is known by now."""
+        """The usage known so far."""
         return _usage(self._usage)
 
     def feed(self, frame: bytes) -> Iterable[Event]:
@@ -156,7 +156,7 @@ class MessagesDecoder:
         return self._event(event)
 
     def whole(self, body: JsonValue) -> Iterable[Event] | None:
-        """A message that was not streamed: each of its blocks begins and ends at once."""
+        """Return the events of a message that was not streamed: each block begins and ends immediately."""
         blocks = body.get("content") if isinstance(body, dict) else None
         if not isinstance(body, dict) or not isinstance(blocks, list):
             return None
@@ -191,9 +191,9 @@ class MessagesDecoder:
                 raise provider_error(event.get("error") or cast("JsonValue", event))
             case "ping":
                 pass
-            case None if reports_error(event):  # of a gateway in front of it
+            case None if reports_error(event):  # from a gateway between us and the provider
                 raise provider_error(cast("JsonValue", event))
-            case _:  # what they may think of later
+            case _:  # future event types
                 yield from _extra(event, frozenset())
 
     def end(self) -> Iterator[Event]:
@@ -223,7 +223,7 @@ class MessagesDecoder:
                 yield from self._prose.text(str(block.get("text") or ""))
                 yield from _extra(block, frozenset({"type", "text", "citations"}))
             case "thinking":
-                yield from self._prose.close()  # each block of thinking has a signature of its own
+                yield from self._prose.close()  # Each block of reasoning has its own signature.
                 yield from self._prose.reasoning(str(block.get("thinking") or ""))
                 self._pieces[index].append(str(block.get("signature") or ""))
             case "tool_use":
@@ -231,7 +231,7 @@ class MessagesDecoder:
                 name, id = str(block.get("name") or ""), str(block.get("id") or "")
                 yield from self._calls.start(index, name, id=id or None)
             case _:
-                pass  # whole when it stops
+                pass  # complete when the block stops
 
     def _delta(self, index: int, delta: MessagesDelta) -> Iterable[Event]:
         match delta.get("type"):
@@ -269,7 +269,8 @@ class MessagesDecoder:
                 yield from self._prose.close(opaque=block)
             case "tool_use":
                 whole = block.get("input")
-                if pieces or whole:  # else only the end of the reply shows whether there are none
+                # Otherwise only the end of the reply shows whether the call has arguments.
+                if pieces or whole:
                     yield from self._calls.end(index, whole if isinstance(whole, dict) and whole else None)
             case "text":
                 if self._cited:
@@ -285,7 +286,7 @@ class MessagesDecoder:
     # ── how it ended ──────────────────────────────────────────────────────────────────────────────
 
     def _count(self, usage: MessagesTokens | None) -> None:
-        """Counts are totals so far. They come at the start, at the end, or some of them at each."""
+        """Update the counts. They are totals so far, and come at the start, at the end, or partly at each."""
         for name, total in counts(usage).items():
             if total is not None:
                 self._usage[name] = total  # type: ignore[literal-required]  # the names are those of MessagesTokens
@@ -297,7 +298,7 @@ def _extra(fields: Mapping[str, Any], known: frozenset[str]) -> Iterator[Event]:
 
 
 def _whole(block: Block, pieces: str) -> Block:
-    """A block of the provider's own tools, fit to be sent back: its input came in pieces."""
+    """Return a block of the provider's own tools, complete enough to send back: its input came in chunks."""
     return {**block, "input": parse_arguments(pieces) or {}} if pieces else block
 
 
@@ -306,7 +307,7 @@ def _usage(tokens: MessagesTokens) -> Usage:
     written = count(tokens.get("cache_creation_input_tokens"))
     of_output = counts(tokens.get("output_tokens_details"))
     return Usage.claimed(
-        count(tokens.get("input_tokens")) + read + written,  # they count the cached ones beside the others
+        count(tokens.get("input_tokens")) + read + written,  # Anthropic counts cached tokens separately.
         tokens.get("output_tokens") or 0,
         cached=read,
         cache_written=written,

@@ -1,4 +1,4 @@
-"""The body of a request to the Messages API. Pure: the bytes of files are in `attachments`."""
+"""Build the body of a request to the Messages API. Pure: the bytes of files are in `attachments`."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _tools(request: Request, quirks: Quirks, turns: list[RoleBlocks]) -> Body:
 
 
 def _each_once(gone: list[JsonValue], hosted: list[JsonValue]) -> list[JsonValue]:
-    """Tools that are gone, and theirs: a name may not come twice."""
+    """Return removed tools and hosted tools together: a name may not appear twice."""
     taken = {tool.get("name") for tool in hosted if isinstance(tool, dict)}
     return [*(one for one in gone if isinstance(one, dict) and one["name"] not in taken), *hosted]
 
@@ -107,18 +107,21 @@ def _declared(request: Request, quirks: Quirks) -> Iterator[Body]:
         if examples:
             body["input_examples"] = examples
         if tool.name in deferred:
-            body["defer_loading"] = True  # its definition stands where it was found: what is before is cached
+            # Its definition is sent where it was found, so that everything before it stays cached.
+            body["defer_loading"] = True
         yield body
 
 
 def _examples(tool: ToolSpec, schema: Schema) -> list[JsonValue]:
-    """Those that have a place of their own. One that does not fit its schema would spoil the request."""
+    """Return the examples for their separate field. One that does not fit its schema would invalidate the
+    request.
+    """
     plain = inlined(schema)
     return [one for one in tool.examples if fits(one, plain)]
 
 
 def _tools_of_the_past(turns: list[RoleBlocks]) -> Body:
-    """A history with calls in it must come with tools, even if none is to be used any more."""
+    """Return tools for a history with calls: it must come with tools, even if none can be used."""
     names = {
         str(block["name"]): None for turn in turns for block in turn.blocks if block["type"] == "tool_use"
     }
@@ -144,7 +147,7 @@ OPTIONS = frozenset(
 
 
 def check(options: Mapping[str, JsonValue], model: str) -> None:
-    """BadRequest for what Claude does not take: the newer models take few options, and fewer together."""
+    """Raise BadRequest for options that Claude refuses. Newer models take few options, and fewer together."""
     known, asks = family(model), check_effort(options, model=model)
     budget, limit = options.get("reasoning_budget"), options.get("max_tokens")
     if asks and known.thinking == "no":
@@ -229,7 +232,7 @@ def _metadata(options: Body) -> Body:
 
 
 def _thinking(request: Request, quirks: Quirks, turns: list[RoleBlocks], limit: int) -> Body | None:
-    """How the model is to think; None where it is not to, or may not."""
+    """Return how the model must reason. None if it must not or cannot."""
     effort, budget = request.options.get("reasoning_effort"), request.options.get("reasoning_budget")
     how = family(request.model).thinking
     choice = _choice(request, quirks) if request.tools else None
@@ -239,16 +242,16 @@ def _thinking(request: Request, quirks: Quirks, turns: list[RoleBlocks], limit: 
     if how == "adaptive":
         return {"type": "adaptive", "display": "summarized"}
     tokens = budget if isinstance(budget, int) else BUDGETS.get(str(effort), BUDGETS["medium"])
-    tokens = min(tokens, limit - SMALLEST_BUDGET)  # the answer needs room, too
+    tokens = min(tokens, limit - SMALLEST_BUDGET)  # The answer needs room, too.
     if tokens < SMALLEST_BUDGET or _goes_on_without_thoughts(turns):
         return None
     return {"type": "enabled", "budget_tokens": tokens}
 
 
 def _goes_on_without_thoughts(turns: list[RoleBlocks]) -> bool:
-    """Whether results are to follow calls that were made without thinking, or by another model.
+    """Return whether results follow calls that were made without reasoning, or by another model.
 
-    A model that is given a budget must find its own thoughts in front of the calls it goes on from.
+    A model with a reasoning budget must find its own reasoning before the calls it continues from.
     """
     if len(turns) < 2 or not any(block["type"] == "tool_result" for block in turns[-1].blocks):
         return False
@@ -259,7 +262,9 @@ def _goes_on_without_thoughts(turns: list[RoleBlocks]) -> bool:
 
 
 def _mark(body: Body, lifetime: JsonValue) -> None:
-    """R2: what stays the same from step to step is marked: tools, system prompt, the last two user turns."""
+    """Mark for caching what stays the same from step to step: tools, system prompt, the last two user turns
+    (R2).
+    """
     mark: Body = {"type": "ephemeral"} if lifetime is None else {"type": "ephemeral", "ttl": lifetime}
     messages = body["messages"]
     assert isinstance(messages, list)

@@ -1,4 +1,6 @@
-"""The Messages API on the wire: its words, what its models differ in, and the events of its stream."""
+"""Define the Messages API on the wire: its terms, the differences between its models, and its stream
+events.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,8 @@ FINISH = {
     "tool_use": "tool_calls",
     "max_tokens": "length",
     "model_context_window_exceeded": "context",
-    "pause_turn": "pause",  # its own tools took long: it goes on when its reply is sent back
-    "compaction": "pause",  # it summed up by itself, and stops where it was asked to
+    "pause_turn": "pause",  # Its own tools took long. It continues when its reply is sent back.
+    "compaction": "pause",  # It compacted the context itself, and stops as requested.
     "refusal": "refusal",
 }
 
@@ -27,12 +29,12 @@ DOCUMENTS = ("application/pdf",)
 
 THINKING = ("thinking", "redacted_thinking")
 SERVER_CALLS = ("server_tool_use", "mcp_tool_use")
-SERVER_FIELDS = ("tools", "mcp_servers", "context_management")  # where a request asks for these
+SERVER_FIELDS = ("tools", "mcp_servers", "context_management")  # fields of a request that ask for these
 OUR_BLOCKS = frozenset({"text", "tool_use", "tool_result", "image", "document", *THINKING})
 
 
 def is_server_block(type: str) -> bool:
-    """What the provider's own tools add to a reply. It goes back as it came."""
+    """Return whether a block of a reply comes from the provider's own tools. It is sent back unchanged."""
     return type in SERVER_CALLS or type.endswith("_tool_result") or type in ("compaction", "mcp_tool_listing")
 
 
@@ -40,21 +42,20 @@ def is_server_block(type: str) -> bool:
 
 
 class ClaudeFamily(NamedTuple):
-    """In what models differ, as far as a request has to know."""
+    """The differences between models that matter for a request."""
 
-    max_tokens: int  # asked for where the request names no limit: the field may not be missing
+    max_tokens: int  # used if the request sets no limit: the field is required
     thinking: Literal["no", "budget", "adaptive"]
-    sampling: bool = True  # whether temperature and top_p are taken
-    structured: bool = False  # takes strict tools, and examples of their arguments
-    interleaves: bool = (
-        False  # thinks between calls only where a beta asks for it; newer ones do by themselves
-    )
+    sampling: bool = True  # whether temperature and top_p are accepted
+    structured: bool = False  # accepts strict tools, and examples of their arguments
+    interleaves: bool = False  # reasons between calls only with a beta header; newer models always do
 
 
 _4 = ClaudeFamily(32_000, "budget", interleaves=True)
 _4_5 = ClaudeFamily(32_000, "budget", structured=True, interleaves=True)
 
-# The first whose name is part of the model's. What is not listed among Anthropic's is newer than this table.
+# The first entry whose name is part of the model's name applies. An unlisted Anthropic model is newer than
+# this table.
 FAMILIES = (
     ("claude-3-7", ClaudeFamily(32_000, "budget")),
     ("claude-3-5", ClaudeFamily(8_192, "no")),
@@ -64,10 +65,10 @@ FAMILIES = (
     ("haiku-4-5", ClaudeFamily(32_000, "budget", structured=True)),
     *((name, ClaudeFamily(32_000, "adaptive", structured=True)) for name in ("opus-4-6", "sonnet-4-6")),
     ("claude-", ClaudeFamily(32_000, "adaptive", sampling=False, structured=True)),
-    ("", ClaudeFamily(8_192, "budget")),  # who imitates the protocol knows its older form
+    ("", ClaudeFamily(8_192, "budget")),  # Servers that imitate the protocol implement its older form.
 )
 
-FILES_BETA = "files-api-2025-04-14"  # what files that are named by an id need
+FILES_BETA = "files-api-2025-04-14"  # required by files that are named by an ID
 INTERLEAVED_THINKING = "interleaved-thinking-2025-05-14"
 
 
@@ -78,9 +79,10 @@ def family(model: str) -> ClaudeFamily:
 
 BUDGETS = {"minimal": 1_024, "low": 4_096, "medium": 10_000, "high": 20_000, "xhigh": 26_000, "max": 30_000}
 SMALLEST_BUDGET = 1_024
-EFFORTS = {"minimal": "low"}  # the only word of ours that is not one of theirs
+EFFORTS = {"minimal": "low"}  # the only value of ours that Anthropic does not have
 
-TIERS = {"default": "standard_only", "standard": "standard_only"}  # others' words for what is not "auto"
+# other providers' words for anything but "auto"
+TIERS = {"default": "standard_only", "standard": "standard_only"}
 
 # ── fields that we read, or that are of no use to anybody ─────────────────────────────────────────
 
@@ -98,11 +100,11 @@ USAGE_FIELDS = frozenset(
 # ── events ────────────────────────────────────────────────────────────────────────────────────────
 
 Block: TypeAlias = dict[str, JsonValue]
-"""A piece of content. Some are sent back as they came, so none is taken apart further than need be."""
+"""A block of content. Some are sent back unchanged, so none is parsed further than necessary."""
 
 
 class StopDetails(TypedDict, total=False):
-    """Why it refused."""
+    """Why the model refused."""
 
     category: str | None
     explanation: str | None

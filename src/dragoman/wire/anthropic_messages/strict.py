@@ -1,7 +1,7 @@
-"""Schemas that Anthropic holds a model to (`strict`): which can be put in its words, and how many at once.
+"""Convert schemas that Anthropic enforces (`strict`), and limit how many a request contains.
 
-What the words leave out is noted in descriptions, and the tool checks it again. A schema that would mean
-something else without them goes out as it is, and is not held to.
+Keywords that strict schemas lack are noted in descriptions, and the tool checks them again. A schema whose
+meaning would change without them is sent unchanged and not enforced.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ SCALARS = frozenset({"string", "number", "integer", "boolean", "null"})
 
 
 class _NotStrict(Exception):
-    """It cannot be put in the words of strict schemas."""
+    """The schema has no strict form."""
 
 
 @dataclass(slots=True)
 class StrictRoom:
-    """How much of a request may still be strict: the API compiles all of it into one grammar."""
+    """What a request has left for strict schemas: the API compiles all of them into one grammar."""
 
     tools: int = 20
     optional: int = 24  # properties that are not required
     unions: int = 16
 
     def take(self, schema: Schema) -> Schema | None:
-        """The schema of a tool as a strict one, if it can be, and there is room for it."""
+        """Return a tool's schema as a strict one, if it has such a form and there is room for it."""
         reader = _Reader()
         try:
             strict = reader.object(inlined(schema))
@@ -57,14 +57,14 @@ class StrictRoom:
 
 
 class _Reader:
-    """Puts one schema in these words, and counts what is scarce."""
+    """Converts one schema to the strict form, and counts its limited features."""
 
     def __init__(self) -> None:
         self.optional = 0
         self.unions = 0
 
     def object(self, schema: Schema) -> Schema:
-        """An object, closed. One that may hold anything cannot be."""
+        """Return a closed object. An object with arbitrary properties has no strict form."""
         properties, due = schema.get("properties"), schema.get("required", [])
         if not isinstance(properties, dict) or not isinstance(due, list):
             raise _NotStrict
@@ -123,7 +123,7 @@ def _bare(schema: Schema) -> Schema:
 
 
 def _only_part(schema: Schema, parts: list[JsonValue]) -> Schema:
-    """A reference with words beside it is often written as the only part of a whole."""
+    """Merge `allOf` with a single part, which is often a reference with keywords next to it."""
     if len(parts) != 1 or not isinstance(only := parts[0], dict):
         raise _NotStrict
     whole = only | {key: value for key, value in schema.items() if key != "allOf"}

@@ -1,1 +1,1 @@
-"""Ways to sign in to a provider: one file each, each a `ProviderAuth`."""
+"""Authenticate at a provider: one file for each way, each with a `ProviderAuth`."""

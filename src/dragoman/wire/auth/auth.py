@@ -1,4 +1,4 @@
-"""The interface of this room: a `ProviderAuth` gives a request the headers that say who asks."""
+"""Define the interface of this package: a `ProviderAuth` gives a request its authentication headers."""
 
 from __future__ import annotations
 
@@ -13,73 +13,76 @@ from dragoman.wire.http_client.payload import Payload
 
 @dataclass(slots=True, frozen=True)
 class Outgoing:
-    """A request as it will be sent, for those who have to sign it."""
+    """A request as it will be sent, for methods that sign it."""
 
     url: str
     body: bytes = field(default=b"", repr=False)
     method: str = "POST"
-    digest: str | None = None  # the SHA-256 of a body that is not at hand as a whole
+    digest: str | None = None  # the SHA-256 of a body that is not in memory as a whole
 
 
 class TokenClient(Protocol):
-    """What a `ProviderAuth` may use of the HTTP client: the time, and a way to ask for an access token."""
+    """What a `ProviderAuth` can use of the HTTP client: the time, and requests for an access token."""
 
     @property
     def clock(self) -> Callable[[], float]: ...
 
     async def post_form(self, url: str, form: Mapping[str, str]) -> tuple[int, bytes]:
-        """Send a form. The status and the body of the answer; ProviderError where there is none."""
+        """Send a form.
+
+        Return the status and the body of the answer. Raises ProviderError without an answer.
+        """
 
     async def ask(
         self, url: str, *, method: str = "GET", headers: Mapping[str, str] | None = None, body: bytes = b""
     ) -> tuple[int, bytes]:
-        """The same with another verb, and for the servers that tell a machine who it is."""
+        """Send a request with another method, such as to the metadata servers of machines."""
 
 
 class ProviderAuth(Protocol):
-    """One person's way to sign in to one provider. It never prints a secret."""
+    """One user's authentication at one provider. It never prints a secret."""
 
     @property
     def name(self) -> str | None:
-        """Where the person keeps what is used, for hints: OPENAI_API_KEY."""
+        """Where the user keeps the credential, for hints: OPENAI_API_KEY."""
 
     @property
     def exact(self) -> bool:
-        """The address is signed: it goes out byte for byte as it was signed."""
+        """Whether the URL is signed and must be sent byte for byte."""
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must not appear in any message."""
+        """Strings that must not appear in any message."""
 
     @property
     def hint(self) -> str | None:
-        """What a person may do when the provider does not let them in."""
+        """What a user can do if the provider refuses the credential."""
 
     def refused(self) -> None:
-        """The provider did not let us in: what was only held is not used again."""
+        """Called when the provider refused the credential: a cached one is not used again."""
 
     async def headers(self, request: Outgoing, client: TokenClient) -> dict[str, str]:
-        """What goes into the request. ProviderError where an access token cannot be had."""
+        """Return the headers for the request. Raises ProviderError if no access token can be obtained."""
 
 
 async def outgoing_to(
     url: str, body: bytes | Payload, auth: ProviderAuth, *, method: str = "POST"
 ) -> Outgoing:
-    """A request that is about to be sent. A large body is read only for those who have to sign it."""
+    """Describe a request that is about to be sent. A large body is read only if it must be signed."""
     if not isinstance(body, Payload):
         return Outgoing(url, body, method)
     return Outgoing(url, method=method, digest=await body.sha256() if auth.exact else None)
 
 
-# Signing in with a key, or with any token that is ready: it stands in a header.
+# Authenticate with a key, or with any existing token, in a header.
 
 
 @dataclass(slots=True, frozen=True)
 class KeyAuth:
-    """A key in a header. Without a key nothing is sent: servers on this machine want none."""
+    """A key in a header. Without a key nothing is sent, because local servers need none."""
 
     key: str | None = field(default=None, repr=False)
-    name: str | None = None  # where the person keeps it, for hints: OPENAI_API_KEY
+    name: str | None = None  # where the user keeps it, for hints: OPENAI_API_KEY
     header: str = "Authorization"
     prefix: str = "Bearer "
 
@@ -107,7 +110,7 @@ class KeyAuth:
 
 
 def check_key(key: str, name: str) -> None:
-    """ConfigError where it cannot stand in a header. The key itself is not repeated."""
+    """Raise ConfigError if a header cannot contain the key. The message does not repeat the key."""
     if not (key.isascii() and key.isprintable()):
         raise ConfigError(sentence("key.characters", name=name))
 

@@ -1,4 +1,4 @@
-"""Signing in to Amazon: each request is signed with an access key (Signature Version 4)."""
+"""Authenticate at Amazon: sign each request with an access key (Signature Version 4)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ ALGORITHM = "AWS4-HMAC-SHA256"
 
 @dataclass(slots=True, frozen=True)
 class AwsAuth:
-    """An access key, and what it signs for: a region and a service."""
+    """An access key, and the region and service for which it signs."""
 
     access_key: str
     secret_key: str = field(repr=False)
     region: str
-    session_token: str | None = field(default=None, repr=False)  # of a key that lives for hours
+    session_token: str | None = field(default=None, repr=False)  # of a temporary key
     service: str = "bedrock"
     name: str = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 
@@ -53,7 +53,7 @@ class AwsAuth:
 
 
 def sign(auth: AwsAuth, request: Outgoing, at: datetime) -> dict[str, str]:
-    """The headers that sign a request at a time."""
+    """Return the headers that sign a request at a time."""
     stamp = at.strftime("%Y%m%dT%H%M%SZ")
     added = {"X-Amz-Date": stamp}
     if auth.session_token is not None:
@@ -71,9 +71,9 @@ def sign(auth: AwsAuth, request: Outgoing, at: datetime) -> dict[str, str]:
 
 
 def _canonical(request: Outgoing, signed: dict[str, str], names: str) -> str:
-    """The request in the one form of which both sides take the hash.
+    """Return the canonical form of the request, which both sides hash.
 
-    The path is encoded once more than it is sent: that is the rule for every service but S3.
+    The path is encoded once more than in the request, as required by every service but S3.
     """
     parts = urlsplit(request.url)
     query = "&".join(sorted(pair if "=" in pair else f"{pair}=" for pair in parts.query.split("&") if pair))
@@ -83,7 +83,7 @@ def _canonical(request: Outgoing, signed: dict[str, str], names: str) -> str:
 
 
 def _host(url: str) -> str:
-    """As the client writes it: without a port that goes without saying."""
+    """Return the host as the client writes it: without a default port."""
     parts = urlsplit(url)
     usual = {"http": 80, "https": 443}.get(parts.scheme)
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
@@ -94,19 +94,19 @@ def _hash(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-# Signing in to Amazon as whoever this machine, container or person is: keys that live for hours.
+# Authenticate at Amazon with the identity of this machine, container or user: temporary keys.
 #
-# They are fetched from a source (`aws_sources.py`), held, and fetched anew before they end.
+# They are fetched from a source (`aws_sources.py`), cached, and fetched again before they expire.
 
 
-EARLY = 300.0  # seconds before their end that keys are not used any more
-LONGEST = 12 * 3600.0  # seconds that keys are believed to live; without an end of their own, an hour
+EARLY = 300.0  # seconds before their expiry from which keys are not used
+LONGEST = 12 * 3600.0  # the maximum assumed lifetime in seconds; without a stated expiry, one hour
 UNTOLD = 3600.0
 
 
 @dataclass(slots=True, frozen=True)
 class AwsKeys:
-    """An access key with its session, and the time at which it ends."""
+    """An access key with its session, and the time at which it expires."""
 
     access_key: str
     secret_key: str = field(repr=False)
@@ -115,21 +115,21 @@ class AwsKeys:
 
 
 class AwsSource(Protocol):
-    """Where keys come from: each a frozen value, by which those who share one are known."""
+    """A source of keys: a frozen value, which identifies users of the same source."""
 
     @property
     def name(self) -> str:
-        """What the person set, for hints."""
+        """What the user set, for hints."""
 
     @property
     def secrets(self) -> tuple[str, ...]: ...
 
     async def fetch(self, client: TokenClient) -> AwsKeys:
-        """ProviderError says what is wrong, and what may be done."""
+        """Fetch keys. Raises ProviderError with the problem and what can be done."""
 
 
 class AwsIdentity:
-    """Signs requests with the keys of a source. Many requests at once fetch them once."""
+    """Signs requests with the keys of a source. Concurrent requests fetch them once."""
 
     exact: ClassVar[bool] = True
 
@@ -145,7 +145,7 @@ class AwsIdentity:
 
     @property
     def key(self) -> object:
-        """Those who have the same share their keys."""
+        """The key by which identities share their keys."""
         return self.source, self.region, self.service
 
     @property
@@ -177,7 +177,10 @@ class AwsIdentity:
 
 
 def keys_in(found: Any, now: float, *, name: str) -> AwsKeys:
-    """The keys in an answer, whichever way it spells their names. ProviderError where there are none."""
+    """Return the keys in an answer, in any spelling of their names.
+
+    Raises ProviderError if they are missing.
+    """
     fields: dict[str, JsonValue] = found if isinstance(found, dict) else {}
     known = {str(key).lower().replace("_", ""): value for key, value in fields.items()}
     access, secret = known.get("accesskeyid"), known.get("secretaccesskey")
@@ -201,7 +204,7 @@ def no_keys(message: str, name: str, *, status: int | None = None, hint: str = "
 
 
 def _time(value: JsonValue) -> float | None:
-    """An end as they write it: in milliseconds, or as a date."""
+    """Return an expiry as AWS writes it: in milliseconds, or as a date."""
     if isinstance(value, int | float):
         return value / 1000 if value > 10_000_000_000 else float(value)
     try:

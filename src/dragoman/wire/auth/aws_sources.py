@@ -1,4 +1,4 @@
-"""Where Amazon's keys come from: a container, an instance, a role, a program, or who signed in with SSO."""
+"""Fetch Amazon's keys: from a container, an instance, a role, a program, or an SSO login."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from dragoman.wire.auth.aws import LONGEST, AwsAuth, AwsKeys, AwsSource, keys_in
 from dragoman.wire.auth.token import read_secret
 
 INSTANCE = "http://169.254.169.254"
-PROCESS_SECONDS = 60.0  # a person may have to touch a key for it
+PROCESS_SECONDS = 60.0  # The user may have to touch a security key.
 SESSION = "dragoman"
 _FORM = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
 
 
 @dataclass(slots=True, frozen=True)
 class StaticKeys:
-    """Keys that are there already, for what is assumed with them."""
+    """Existing keys, used to assume a role."""
 
     access_key: str
     secret_key: str = field(repr=False)
@@ -44,7 +44,7 @@ class StaticKeys:
 
 @dataclass(slots=True, frozen=True)
 class ContainerKeys:
-    """The role of a task or a pod: its agent gives the keys, some to whoever has a token."""
+    """The role of a task or a pod: its agent returns the keys, in some cases only for a token."""
 
     url: str
     token: str | None = field(default=None, repr=False)
@@ -57,14 +57,14 @@ class ContainerKeys:
 
     async def fetch(self, client: TokenClient) -> AwsKeys:
         token = self.token
-        if self.token_file is not None:  # it is written anew now and then
+        if self.token_file is not None:  # The file is rewritten from time to time.
             token = await read_secret(self.token_file, "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE")
         return await _ask(client, self.url, {"Authorization": token} if token else {}, self.name)
 
 
 @dataclass(slots=True, frozen=True)
 class InstanceKeys:
-    """The role of an instance, by its metadata service in the second version."""
+    """The role of an instance, from version 2 of its metadata service."""
 
     endpoint: str = INSTANCE
     name: str = "the role of this EC2 instance"
@@ -91,7 +91,7 @@ class InstanceKeys:
 
 @dataclass(slots=True, frozen=True)
 class WebIdentityKeys:
-    """A role that is taken with the token of another identity, such as a pod's or a CI job's."""
+    """A role assumed with the token of another identity, such as a pod's or a CI job's."""
 
     role: str
     token_file: Path
@@ -119,7 +119,7 @@ class WebIdentityKeys:
 
 @dataclass(slots=True, frozen=True)
 class RoleKeys:
-    """A role that is taken with other keys: `role_arn` of a profile."""
+    """A role assumed with other keys: `role_arn` of a profile."""
 
     role: str
     source: AwsSource
@@ -152,7 +152,7 @@ class RoleKeys:
 
 @dataclass(slots=True, frozen=True)
 class ProcessKeys:
-    """A program of the person's own that prints keys: `credential_process` of a profile."""
+    """A user-defined program that prints keys: `credential_process` of a profile."""
 
     command: str = field(repr=False)
     name: str = "credential_process"
@@ -188,10 +188,10 @@ class ProcessKeys:
 
 @dataclass(slots=True, frozen=True)
 class SsoKeys:
-    """A person who ran `aws sso login`: their token lies in a cache, and is exchanged for keys."""
+    """A user who ran `aws sso login`: the cached token is exchanged for keys."""
 
     cache: Path
-    session: str  # the name of the session, or where there is none its start URL
+    session: str  # the name of the session, or its start URL if it has none
     account: str
     role: str
     portal: str
@@ -233,7 +233,7 @@ async def _ask(client: TokenClient, url: str, headers: Mapping[str, str], name: 
 
 
 def _assumed(status: int, answer: bytes, now: float, name: str) -> AwsKeys:
-    """The keys in an answer of STS, which is XML: each of them once, as text."""
+    """Return the keys in an answer of STS, which is XML: each of them once, as text."""
     text = answer.decode("utf-8", "replace")
     found = dict(re.findall(r"<(AccessKeyId|SecretAccessKey|SessionToken|Expiration)>([^<]+)</", text))
     if status == 200:

@@ -1,5 +1,6 @@
-"""Signing in to Azure with Entra: an application with a secret or with another identity's token, or what a
-machine in Azure is itself (a managed identity)."""
+"""Authenticate at Azure with Entra: as an application with a secret or another identity's token, or with the
+managed identity of a machine in Azure.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ class EntraApplication:
     tenant: str
     client: str
     secret: str = field(repr=False)
-    authority: str = AUTHORITY  # other clouds have their own
+    authority: str = AUTHORITY  # other clouds use a different one
     scope: str = SCOPE
     name: str = "AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET"
 
@@ -47,7 +48,7 @@ class EntraApplication:
 
 @dataclass(slots=True, frozen=True)
 class FederatedApplication:
-    """An application that shows the token of another identity, such as that of a pod: it has no secret."""
+    """An application without a secret that presents the token of another identity, such as a pod's."""
 
     tenant: str
     client: str
@@ -76,9 +77,9 @@ class FederatedApplication:
 
 @dataclass(slots=True, frozen=True)
 class ManagedIdentity:
-    """What a machine or an app in Azure is itself. One that is given (`client`) is chosen among several."""
+    """The identity of a machine or an app in Azure. `client` chooses one of several."""
 
-    endpoint: str = ""  # of an app; a machine is told by its metadata service
+    endpoint: str = ""  # of an app; a machine uses its metadata service
     header: str = field(default="", repr=False)
     client: str | None = None
     scope: str = SCOPE

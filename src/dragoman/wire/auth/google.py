@@ -1,4 +1,4 @@
-"""Signing in to Google: a service account, or a person who ran `gcloud auth application-default login`."""
+"""Authenticate at Google: as a service account, or a user who ran `gcloud auth application-default login`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dragoman.wire.auth.token import (
 )
 from dragoman.wire.transport_errors import host_of
 
-# Signing in to Google without a key: by another identity's token, by another account, or as this machine.
+# Authenticate at Google without a key: with another identity's token, another account, or as this machine.
 
 
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
@@ -36,7 +36,7 @@ METADATA = "http://metadata.google.internal"
 
 @dataclass(slots=True, frozen=True)
 class GoogleMachine:
-    """The account of a machine, a job or a service in Google's cloud, by its metadata server."""
+    """The account of a machine, a job or a service in Google's cloud, from its metadata server."""
 
     server: str = METADATA
     name: str = "the account of this machine"
@@ -53,7 +53,7 @@ class GoogleMachine:
 
 @dataclass(slots=True, frozen=True)
 class SubjectToken:
-    """The token of another identity: in a file or at an address, as it is or as a field of JSON."""
+    """The token of another identity: in a file or at a URL, as plain text or as a JSON field."""
 
     file: Path | None
     url: str
@@ -78,7 +78,7 @@ class SubjectToken:
 
 @dataclass(slots=True, frozen=True)
 class ExternalAccount:
-    """Workload identity: the token of another identity is exchanged for one of Google's."""
+    """Workload identity: exchanges the token of another identity for one of Google's."""
 
     audience: str
     token_type: str
@@ -104,7 +104,7 @@ class ExternalAccount:
 
 @dataclass(slots=True, frozen=True)
 class Impersonated:
-    """A service account that another account may act as."""
+    """A service account that another account can impersonate."""
 
     source: TokenSource
     url: str
@@ -130,7 +130,7 @@ class Impersonated:
 
 
 def external_account(found: dict[str, Any], *, name: str) -> TokenSource:
-    """The account that such a file describes. KeyError where something is missing."""
+    """Return the account that such a file describes. Raises KeyError if a field is missing."""
     described = found["credential_source"]
     if not isinstance(described, dict) or not ("file" in described or "url" in described):
         raise ConfigError(sentence("google.other", name=name))
@@ -167,12 +167,12 @@ def _no_token(message: str, name: str, status: int | None = None) -> ProviderErr
 
 TOKENS = "https://oauth2.googleapis.com/token"
 ASSERTION = "urn:ietf:params:oauth:grant-type:jwt-bearer"
-LIVES = 3600  # seconds: the longest that is granted
+LIVES = 3600  # seconds: the maximum
 
 
 @dataclass(slots=True, frozen=True)
 class ServiceAccount:
-    """A program's account: it signs a statement with its private key, and gets a token for it."""
+    """A service account: it signs a statement with its private key, and gets a token for it."""
 
     email: str
     private_key: str = field(repr=False)  # PEM
@@ -190,7 +190,7 @@ class ServiceAccount:
         return await fetch_token(client, self.url, form, name=self.name)
 
     def _statement(self, now: int) -> str:
-        """A JWT, signed with RS256."""
+        """Return a JWT, signed with RS256."""
         head = {"alg": "RS256", "typ": "JWT", **({"kid": self.key_id} if self.key_id else {})}
         claims = {"iss": self.email, "scope": SCOPE, "aud": self.url, "iat": now, "exp": now + LIVES}
         signed = b".".join(_base64url(to_json(part)) for part in (head, claims))
@@ -199,7 +199,7 @@ class ServiceAccount:
 
 @dataclass(slots=True, frozen=True)
 class AuthorizedUser:
-    """A person's own account, by the refresh token that gcloud wrote down."""
+    """A user's own account, with the refresh token that gcloud saved."""
 
     client_id: str
     client_secret: str = field(repr=False)
@@ -222,7 +222,7 @@ class AuthorizedUser:
 
 
 def read_google_credentials(file: Path, *, name: str) -> TokenSource:
-    """The account in a credentials file. ConfigError where it is none that we can use."""
+    """Return the account in a credentials file. Raises ConfigError if it is not usable."""
     try:
         found = from_json(file.read_bytes())
     except OSError as error:

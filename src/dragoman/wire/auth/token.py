@@ -1,4 +1,4 @@
-"""Signing in with an access token that is fetched, held, and fetched anew before it expires."""
+"""Authenticate with an access token that is fetched, cached, and fetched again before it expires."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from dragoman.wire.auth.auth import Outgoing, TokenClient
 from dragoman.wire.http_client.network import is_loopback
 from dragoman.wire.transport_errors import excerpt, host_of
 
-EARLY = 120.0  # seconds before its end a token is not used any more: a request takes its time
-LONGEST = 24 * 3600.0  # seconds that a token is believed to live
+EARLY = 120.0  # seconds before its expiry from which a token is not used, because requests take time
+LONGEST = 24 * 3600.0  # maximum assumed lifetime of a token, in seconds
 
 
 @dataclass(slots=True, frozen=True)
 class AccessToken:
-    """A token, and the time at which it ends."""
+    """A token, and the time at which it expires."""
 
     value: str = field(repr=False)
     expires: float
 
 
 class TokenSource(Protocol):
-    """Where access tokens come from: one file for each."""
+    """A source of access tokens: one file for each."""
 
     @property
     def name(self) -> str:
-        """What the person set, for hints: GOOGLE_APPLICATION_CREDENTIALS."""
+        """What the user set, for hints: GOOGLE_APPLICATION_CREDENTIALS."""
 
     @property
     def secrets(self) -> tuple[str, ...]: ...
@@ -45,7 +45,7 @@ class TokenSource(Protocol):
 
 
 class TokenAuth:
-    """The access token of a source, as a bearer. Many requests at once fetch it once."""
+    """The access token of a source, as a bearer token. Concurrent requests fetch it once."""
 
     exact: ClassVar[bool] = False
 
@@ -59,7 +59,7 @@ class TokenAuth:
 
     @property
     def key(self) -> object:
-        """Those who have the same share their token."""
+        """The key by which instances share their token."""
         return self.source
 
     @property
@@ -87,21 +87,23 @@ class TokenAuth:
 
 
 async def fetch_token(client: TokenClient, url: str, form: Mapping[str, str], *, name: str) -> AccessToken:
-    """Ask an OAuth server. ProviderError repeats its words, and says what was used: `name`."""
+    """Request a token from an OAuth server. ProviderError repeats its message, and names what was used:
+    `name`.
+    """
     asked_at = client.clock()
     status, body = await client.post_form(url, form)
     return read_token(status, body, asked_at, url=url, name=name)
 
 
 async def ask_token(client: TokenClient, url: str, headers: Mapping[str, str], *, name: str) -> AccessToken:
-    """The same of a server that knows who asks by where they are."""
+    """Request a token from a server that identifies the client by its machine."""
     asked_at = client.clock()
     status, body = await client.ask(url, headers=headers)
     return read_token(status, body, asked_at, url=url, name=name)
 
 
 def read_token(status: int, body: bytes, asked_at: float, *, url: str, name: str) -> AccessToken:
-    """The token in an answer, and when it ends: in so many seconds, or at a time."""
+    """Return the token in an answer, and its expiry, which is a number of seconds or a time."""
     try:
         answer: JsonValue = from_json(body)
     except ValueError:
@@ -124,7 +126,7 @@ def read_token(status: int, body: bytes, asked_at: float, *, url: str, name: str
 
 
 def check_token_address(url: str, *, name: str) -> str:
-    """The address, unless a secret would go out in clear to another machine."""
+    """Return the URL. Raises ConfigError if a secret would be sent unencrypted to another machine."""
     parts = split_uri(url)
     if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(parts.hostname)):
         raise ConfigError(sentence("token.insecure", name=name))
@@ -140,14 +142,17 @@ def _is_number(value: object) -> bool:
         return False
 
 
-# Reads tokens that others write into files, and write anew before they end.
+# Read tokens that other programs write into files, and rewrite before they expire.
 
 
 LARGEST = 64 * 1024  # bytes: no token is larger
 
 
 async def read_secret(file: Path, name: str) -> str:
-    """What is in a file that a variable names. ProviderError where it cannot be read, or is empty."""
+    """Return the content of a file that a variable names.
+
+    Raises ProviderError if it is unreadable or empty.
+    """
     try:
         text = await asyncio.to_thread(_read, file)
     except (OSError, UnicodeDecodeError) as error:

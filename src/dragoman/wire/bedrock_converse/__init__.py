@@ -1,4 +1,4 @@
-"""Amazon Bedrock's Converse: one protocol for the models of all the houses that Bedrock serves."""
+"""Speak Amazon Bedrock's Converse: one protocol for the models of all vendors on Bedrock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decodes the event stream of Converse. No network, no clock."""
+"""Decode the event stream of Converse. No network, no clock."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from dragoman.wire.prose import extra_fields, join_all, read_json
 from dragoman.wire.transport_errors import unfinished
 from dragoman.wire.wire import Prose
 
-# What Amazon's own tools did, the sources it names, and why a guardrail stepped in.
+# Read results of Amazon's own tools, their sources, and why a guardrail intervened.
 
 
-BLOCKED = "BLOCKED"  # the action of a rule that stepped in
+BLOCKED = "BLOCKED"  # the action of a rule that intervened
 
 
 def line_of(block: Block) -> str:
-    """A line for people about a call of theirs, or its result."""
+    """Return a line for people about a call of Amazon's tools, or its result."""
     match block:
         case {"toolUse": {"name": str(name), "input": dict(given)}}:
             value = next((one for one in given.values() if isinstance(one, str) and one), "")
@@ -49,7 +49,7 @@ def line_of(block: Block) -> str:
 
 
 def citation_of(given: Any, start: int, end: int) -> Citation:
-    """A source of the text between these characters, with their own form of it."""
+    """Return a source of the text between these characters, with Amazon's own form of it."""
     fields = join_all(given)
     held: dict[str, JsonValue] = fields if isinstance(fields, dict) else {}
     location = held.get("location")
@@ -73,7 +73,7 @@ def citation_of(given: Any, start: int, end: int) -> Citation:
 
 
 def blocking_rules(trace: JsonValue) -> Iterator[str]:
-    """The names of the rules of a guardrail that stopped something, as far as its trace tells."""
+    """Yield the names of the guardrail rules that blocked something, as far as the trace has them."""
     match trace:
         case dict():
             if trace.get("action") == BLOCKED:
@@ -86,21 +86,21 @@ def blocking_rules(trace: JsonValue) -> Iterator[str]:
 
 
 class ConverseDecoder:
-    """One reply. `finish_word` is the provider's own word for how it ended.
+    """One reply. `finish_word` is the provider's word for how the reply ended.
 
-    The content comes in numbered blocks, each with deltas and a stop; only some of them are announced.
+    The content comes in numbered blocks, each with deltas and a stop. Only some of them have a start.
     """
 
     def __init__(self, reply: str) -> None:
         self.finish_word: str | None = None
         self._prose = Prose(NAME)
         self._calls = Calls(reply)
-        self._started: dict[int, dict[str, Any]] = {}  # how the blocks that are open were announced
-        self._pieces: dict[int, list[str]] = {}  # of a signature, an input or a picture
+        self._started: dict[int, dict[str, Any]] = {}  # the start events of open blocks
+        self._pieces: dict[int, list[str]] = {}  # of a signature, an input or an image
         self._redacted: list[str] = []
-        self._results: dict[int, list[Any]] = {}  # of their own tools
-        self._thought: int | None = None  # the block of reasoning that is open
-        self._text: int | None = None  # the block of text, and where it began
+        self._results: dict[int, list[Any]] = {}  # of Amazon's own tools
+        self._thought: int | None = None  # the reasoning block that is open
+        self._text: int | None = None  # the text block that is open, and where it began
         self._begun = 0
         self._cited: list[Any] = []
         self._files = 0
@@ -109,7 +109,7 @@ class ConverseDecoder:
 
     @property
     def usage(self) -> Usage:
-        """As far as it is known by now."""
+        """The usage known so far."""
         return _usage(self._usage)
 
     def feed(self, frame: bytes) -> Iterable[Event]:
@@ -153,13 +153,13 @@ class ConverseDecoder:
                     yield from _extra(held, METADATA_FIELDS)
                 case "messageStart":
                     pass
-                case _:  # what they may think of later
+                case _:  # future event types
                     yield from _extra(event, frozenset({PADDING}))
 
     # ── blocks ────────────────────────────────────────────────────────────────────────────────────
 
     def _begin(self, index: int, text: str) -> Iterator[Event]:
-        """The first piece of a block of text: such blocks are not announced."""
+        """Start a block of text with its first chunk: such blocks have no start event."""
         yield from self._close_thought()
         self._text, self._begun = index, self._prose.length
         yield from self._prose.text(text)
@@ -194,7 +194,7 @@ class ConverseDecoder:
 
     def _think(self, index: int, thought: dict[str, Any]) -> Iterator[Event]:
         if index != self._thought:
-            yield from self._close_thought()  # each has a signature of its own
+            yield from self._close_thought()  # Each has its own signature.
             self._thought = index
         if text := thought.get("text"):
             yield from self._prose.reasoning(text)
@@ -224,7 +224,7 @@ class ConverseDecoder:
                 own: Block = {"toolUse": {**call, "input": parse_arguments(pieces) or {}}}
                 yield from self._prose.item("toolUse", line_of(own), own)
             case {"toolUse": _}:
-                if pieces:  # else only the end of the reply shows whether there are none
+                if pieces:  # Otherwise only the end of the reply shows whether the call has arguments.
                     yield from self._calls.end(index)
             case {"toolResult": dict(result)}:
                 own = {"toolResult": {**result, "content": self._results.pop(index, [])}}
@@ -250,7 +250,7 @@ def _extra(fields: Mapping[str, Any], known: frozenset[str]) -> Iterator[Event]:
 
 
 def _joined(pieces: list[str]) -> str:
-    """Bytes that came in several pieces, each written as base64."""
+    """Join bytes that came in several chunks, each encoded as base64."""
     if len(pieces) == 1:
         return pieces[0]
     return base64.b64encode(b"".join(map(base64.b64decode, pieces))).decode()
@@ -259,7 +259,7 @@ def _joined(pieces: list[str]) -> str:
 def _usage(tokens: ConverseTokens) -> Usage:
     read, written = count(tokens.get("cacheReadInputTokens")), count(tokens.get("cacheWriteInputTokens"))
     return Usage.claimed(
-        count(tokens.get("inputTokens")) + read + written,  # they count the cached ones beside the others
+        count(tokens.get("inputTokens")) + read + written,  # Amazon counts cached tokens separately.
         tokens.get("outputTokens") or 0,
         cached=read,
         cache_written=written,

@@ -1,4 +1,4 @@
-"""The body of a request to `converse-stream`. Pure: the bytes of files are in `attachments`."""
+"""Build the body of a request to `converse-stream`. Pure: the bytes of files are in `attachments`."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from dragoman.wire.lowering import (
 from dragoman.wire.options import with_extra
 from dragoman.wire.schemas.fields import Schema, inlined, one_object, schema_name, without_limits
 
-# The messages of a request as Converse has them: turns of two roles, made of blocks.
+# Convert the messages of a request for Converse: turns of two roles, made of blocks.
 
 
 OPENING = "(The assistant spoke first.)"
 GO_ON = "Go on."
-ATTACHED = "(Documents are attached.)"  # these may not come without a word
-SEEN = "I have the results."  # what stands between results and words, where these may not stand together
+ATTACHED = "(Documents are attached.)"  # Documents must come with text.
+SEEN = "I have the results."  # separates results from text if both cannot be in one turn
 
 
 def turns_of(request: Request, attachments: Attachments) -> list[RoleBlocks]:
@@ -81,7 +81,7 @@ class _History:
         ids = iter([id for _, id in named])
         blocks = [block for part in message.parts for block in self._assistant_part(part, ids)]
         while blocks and "reasoningContent" in blocks[-1]:
-            blocks.pop()  # no reply may end in a thought
+            blocks.pop()  # A reply must not end with reasoning.
         self._add("assistant", blocks)
         self._add("user", [self._result(call, id) for call, id in named])
         self._add("user", [block for call, _ in named for block in self._audio(call)])
@@ -139,12 +139,12 @@ class _History:
         brought = [self._files.block(file) for file in shown]
         content: list[JsonValue] = [{"text": result_text(call)}, *brought]
         result: Block = {"toolUseId": id, "content": content}
-        if rich and call.state is not CallState.COMPLETED and not brought:  # an error holds nothing but text
+        if rich and call.state is not CallState.COMPLETED and not brought:  # An error can contain only text.
             result["status"] = "error"
         return {"toolResult": result}
 
     def _audio(self, call: ToolCall) -> list[Block]:
-        """What a call brought to hear: a result has no place for it, so it stands behind the results."""
+        """Return the audio of a call as blocks after the results, because a result cannot contain audio."""
         heard = [file for file in result_files(call) if _is_audio(file)] if self._family.rich_results else []
         blocks = [self._files.block(file) for file in heard]
         return [{"text": f"[Result of {call.tool}]"}, *blocks] if blocks else []
@@ -162,7 +162,9 @@ def _has_results(turn: RoleBlocks) -> bool:
 
 
 def is_own_part(part: Part, request: Request) -> bool:
-    """Whether it is what their own tools did, and goes back: to the same model, while they are asked for."""
+    """Return whether a part came from Amazon's own tools and goes back: to the same model, if they are
+    requested.
+    """
     return (
         isinstance(part, ProviderItem)
         and may_replay(part, NAME, request.model)
@@ -171,7 +173,7 @@ def is_own_part(part: Part, request: Request) -> bool:
 
 
 def _whole_items(request: Request) -> set[str]:
-    """The ids of their calls that have a result, and go back with it."""
+    """Return the IDs of Amazon's own calls that have a result, and are sent back with it."""
     held: dict[str, set[str]] = {"toolUse": set(), "toolResult": set()}
     for message in request.messages:
         for part in message.parts:
@@ -192,7 +194,7 @@ def _id_of(block: Block) -> str:
 
 Body: TypeAlias = dict[str, JsonValue]
 
-AT_THE_ROOT = ("type", "properties", "required")  # of a tool's schema: some models refuse all other words
+AT_THE_ROOT = ("type", "properties", "required")  # of a tool's schema: some models refuse all other keywords
 
 
 def encode(
@@ -216,7 +218,7 @@ def encode(
 
 
 def _tools(request: Request, quirks: Quirks, turns: list[RoleBlocks]) -> Body:
-    """There is no word for "none": then no tool is offered, though those of the past must be named."""
+    """Return the tool configuration. Converse has no "none": then only tools of the history are named."""
     hosted = [*_hosted(request)]
     if not request.tools or request.tool_choice == "none":
         gone = _tools_of_the_past(turns)
@@ -224,7 +226,7 @@ def _tools(request: Request, quirks: Quirks, turns: list[RoleBlocks]) -> Body:
     config: Body = {"tools": [*_declared(request, quirks), *hosted]}
     match request.tool_choice:
         case None | "auto":
-            pass  # what goes without saying
+            pass  # the default
         case _ if quirks.no_forced_choice:
             pass
         case "required":
@@ -257,7 +259,7 @@ def _plain(schema: Schema) -> Schema:
 
 
 def _hosted(request: Request) -> Iterator[Body]:
-    """Amazon's own tools, by name. An object is sent as it is."""
+    """Yield Amazon's own tools, by name. An object is sent unchanged."""
     wanted = request.options.get("hosted_tools")
     for tool in wanted if isinstance(wanted, list) else ():
         yield (
@@ -270,7 +272,7 @@ def _hosted(request: Request) -> Iterator[Body]:
 
 
 def _tools_of_the_past(turns: list[RoleBlocks]) -> list[Body]:
-    """A history with calls in it must come with tools, even if none is to be used any more."""
+    """Return tools for a history with calls: it must come with tools, even if none can be used."""
     names: dict[str, None] = {}
     for turn in turns:
         for block in turn.blocks:
@@ -296,7 +298,7 @@ OPTIONS = frozenset(
 
 
 def check(options: Mapping[str, JsonValue], model: str) -> None:
-    """BadRequest for what the protocol or the model does not take."""
+    """Raise BadRequest for options that the protocol or the model refuses."""
     check_temperature(options, model)
     stop = options.get("stop")
     if "" in ([stop] if isinstance(stop, str) else stop if isinstance(stop, list) else []):
@@ -329,7 +331,9 @@ def _options(request: Request) -> Body:
 
 
 def _mark(body: Body, request: Request) -> None:
-    """R2: what stays the same from step to step is marked: tools, system prompt, the last two user turns."""
+    """Mark for caching what stays the same from step to step: tools, system prompt, the last two user turns
+    (R2).
+    """
     caches, lifetime = family(request.model).caches, request.options.get("cache_lifetime")
     if caches == "no":
         return
@@ -339,7 +343,7 @@ def _mark(body: Body, request: Request) -> None:
     tools, messages = body.get("toolConfig"), body["messages"]
     assert isinstance(messages, list)
     users = [turn["content"] for turn in messages if isinstance(turn, dict) and turn["role"] == "user"]
-    if caches == "prompts":  # behind text alone
+    if caches == "prompts":  # only after text
         tools, users = None, [one for one in users if _ends_in_text(one)]
     for blocks in (tools.get("tools") if isinstance(tools, dict) else None, body.get("system"), *users[-2:]):
         if isinstance(blocks, list):

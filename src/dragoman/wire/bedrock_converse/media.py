@@ -1,4 +1,4 @@
-"""Files as Converse takes them: by their format, with their bytes; documents have names, too."""
+"""Convert files for Converse: by their format, with their bytes. Documents have names, too."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dragoman.wire.files.file_parts import Attachments
 
 _OFFICE = "application/vnd.openxmlformats-officedocument"
 
-# What kind of block a media type stands in, and what it is called there.
+# For each media type, the kind of block that contains it, and its format's name there.
 FORMATS: dict[str, tuple[str, str]] = {
     **{f"image/{name}": ("image", name) for name in ("png", "jpeg", "gif", "webp")},
     "application/pdf": ("document", "pdf"),
@@ -42,7 +42,7 @@ FORMATS: dict[str, tuple[str, str]] = {
     "audio/webm": ("audio", "webm"),
 }
 
-_NO_NAME = re.compile(r"[^A-Za-z0-9\s()\[\]-]")  # what the name of a document may not hold
+_NO_NAME = re.compile(r"[^A-Za-z0-9\s()\[\]-]")  # characters that a document's name cannot contain
 LONGEST_NAME = 180
 
 
@@ -51,14 +51,14 @@ def carries(file: File) -> bool:
 
 
 class FileBlocks:
-    """The files of one request as blocks: no two documents of it may have the same name."""
+    """The files of one request as blocks. No two of its documents can have the same name."""
 
     def __init__(self, attachments: Attachments) -> None:
         self._attachments = attachments
         self._names: set[str] = set()
 
     def block(self, file: File) -> Block:
-        """Its bytes. What has only an address is not fetched from there by anybody: that is said in words."""
+        """Return the file's bytes. A file with only a URL becomes text, because no one downloads it."""
         kind, format = FORMATS.get(media_type(file), (None, ""))
         data = files.base64_of(file, self._attachments) if kind else None
         if kind is None or not data:

@@ -1,6 +1,6 @@
-"""What a request says in words of the model's own: how it is to think, and how it chooses among tokens.
+"""Set the fields of a request that belong to the model: how it reasons, and how it samples tokens.
 
-Converse passes these on as they are; it has a word itself for little of it.
+Converse passes these on unchanged and has fields of its own for few of them.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from dragoman.wire.options import check_effort, refuse_together
 Body: TypeAlias = dict[str, JsonValue]
 
 NOVA_EFFORTS = {"minimal": "low", "low": "low", "medium": "medium"}
-NOVA_MOST = "high"  # with this, it takes no limit and no temperature
+NOVA_MOST = "high"  # With this effort, it accepts no limit and no temperature.
 
 
 def check_model_fields(options: Mapping[str, JsonValue], model: str) -> None:
-    """BadRequest for what this model does not take beside the protocol, or not together."""
+    """Raise BadRequest for model fields that this model refuses, alone or together."""
     how = family(model).thinking
     if how == "claude":
         check_claude(options, model)
@@ -50,7 +50,7 @@ def check_model_fields(options: Mapping[str, JsonValue], model: str) -> None:
 
 
 def with_model_fields(body: Body, request: Request, turns: list[RoleBlocks]) -> None:
-    """Put into the body what this model takes beside the protocol; take out what it refuses with that."""
+    """Put this model's own fields into the body, and remove what the model refuses with them."""
     how = family(request.model).thinking
     fields: Body = {}
     if how == "claude":
@@ -86,7 +86,7 @@ def _claude(body: Body, request: Request, turns: list[RoleBlocks]) -> Body:
 
 
 def _thinking(body: Body, request: Request, turns: list[RoleBlocks], limit: int) -> Body | None:
-    """How Claude is to think; None where it is not to, or may not."""
+    """Return how Claude must reason. None if it must not or cannot."""
     effort, budget = request.options.get("reasoning_effort"), request.options.get("reasoning_budget")
     how = claude_family(request.model).thinking
     if (effort in (None, "none") and not budget) or how == "no" or _is_forced(body):
@@ -94,7 +94,7 @@ def _thinking(body: Body, request: Request, turns: list[RoleBlocks], limit: int)
     if how == "adaptive":
         return {"type": "adaptive", "display": "summarized"}
     tokens = budget if isinstance(budget, int) else BUDGETS.get(str(effort), BUDGETS["medium"])
-    tokens = min(tokens, limit - SMALLEST_BUDGET)  # the answer needs room, too
+    tokens = min(tokens, limit - SMALLEST_BUDGET)  # The answer needs room, too.
     if tokens < SMALLEST_BUDGET or _goes_on_without_thoughts(turns):
         return None
     return {"type": "enabled", "budget_tokens": tokens}
@@ -121,7 +121,7 @@ def _is_forced(body: Body) -> bool:
 
 
 def _goes_on_without_thoughts(turns: list[RoleBlocks]) -> bool:
-    """Whether results are to follow calls that were made without thinking, or by another model."""
+    """Return whether results follow calls that were made without reasoning, or by another model."""
     if len(turns) < 2 or not any("toolResult" in block for block in turns[-1].blocks):
         return False
     return "reasoningContent" not in turns[-2].blocks[0]

@@ -1,4 +1,4 @@
-"""Converse on the wire: its words, what its models differ in, and the events of its stream."""
+"""Define Converse on the wire: its terms, the differences between its models, and its stream events."""
 
 from __future__ import annotations
 
@@ -23,34 +23,36 @@ FINISH = {
     "refusal": "refusal",
 }
 
-TIERS = {"auto": "default", "standard": "default"}  # others' words for what is called so here
+TIERS = {"auto": "default", "standard": "default"}  # other providers' words for the default tier
 SERVER_CALL = "server_tool_use"  # the type of a call of Amazon's own tools
 
 # ── models ────────────────────────────────────────────────────────────────────────────────────────
 
 
 class ConverseFamily(NamedTuple):
-    """In what models differ, as far as a request has to know. The protocol is one, but not all take all."""
+    """The differences between models that matter for a request. Not all models support the whole protocol."""
 
     thinking: Literal["claude", "nova", "effort", "no"] = "effort"
-    caches: Literal["no", "prompts", "all"] = "no"  # where points of a cache may stand
-    rich_results: bool = False  # results may hold files and a status, and stand beside what a person says
+    caches: Literal["no", "prompts", "all"] = "no"  # where cache points are allowed
+    # results can contain files and a status, and be in one turn with the user's text
+    rich_results: bool = False
     thoughts_back: Literal["signed", "all", "no"] = "all"
-    any_schema: bool = False  # else a tool's schema has no references, and only three words at its root
+    # otherwise a tool's schema has no references, and only three keywords at its root
+    any_schema: bool = False
 
 
 _CLAUDE = ConverseFamily("claude", "all", rich_results=True, thoughts_back="signed", any_schema=True)
 _OLDER_CLAUDE = _CLAUDE._replace(caches="no")
 _NOVA = ConverseFamily("no", "prompts", rich_results=True)
 
-# The first whose name is part of the model's.
+# The first entry whose name is part of the model's name applies.
 FAMILIES = (
     *((name, _OLDER_CLAUDE) for name in ("claude-3-haiku", "claude-3-sonnet", "claude-3-opus")),
     *((name, _OLDER_CLAUDE) for name in ("claude-3-5-sonnet-20240620", "claude-v2", "claude-instant")),
     *((name, _CLAUDE) for name in ("anthropic", "claude")),
     ("nova-2", _NOVA._replace(thinking="nova")),
     ("nova-", _NOVA),
-    ("deepseek.r1", ConverseFamily("no", thoughts_back="no")),  # it always thinks
+    ("deepseek.r1", ConverseFamily("no", thoughts_back="no")),  # It always reasons.
     ("deepseek", ConverseFamily(thoughts_back="no")),
     ("", ConverseFamily()),
 )
@@ -62,7 +64,7 @@ def family(model: str) -> ConverseFamily:
 
 # ── fields that we read, or that are of no use to anybody ─────────────────────────────────────────
 
-PADDING = "p"  # so that nobody can tell from the length of an event what is in it
+PADDING = "p"  # Padding hides the content of an event from observers of its length.
 STOP_FIELDS = frozenset({"stopReason", PADDING})
 METADATA_FIELDS = frozenset({"usage", "metrics", PADDING})
 USAGE_FIELDS = frozenset(
@@ -75,10 +77,10 @@ USAGE_FIELDS = frozenset(
 # ── events ────────────────────────────────────────────────────────────────────────────────────────
 
 Block: TypeAlias = dict[str, JsonValue]
-"""A piece of content: an object with one field, whose name says what it is."""
+"""A content block: an object with one field, whose name is its kind."""
 
 ConverseEvent: TypeAlias = dict[str, dict[str, Any]]
-"""An event as the splitter gives it: its name, and what it holds."""
+"""An event from the splitter: its name, and its content."""
 
 
 class ConverseTokens(TypedDict, total=False):

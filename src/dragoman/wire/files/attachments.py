@@ -1,5 +1,6 @@
-"""Finds the files of requests for their bodies. Small ones are read and coded; of large ones the body gets a
-placeholder, and their bytes are read while they are sent."""
+"""Find the files of requests for their bodies. Small files are read and encoded. For a large file, the body
+contains a placeholder, and the bytes are read while they are sent.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +24,11 @@ from dragoman.wire.wire import Wire
 T = TypeVar("T")
 
 FindId: TypeAlias = Callable[[File], Awaitable[str | None]]
-"""Finds the id under which a provider has a file; None where its bytes have to be sent."""
+"""Finds the ID under which a provider has a file. None if its bytes have to be sent."""
 
 
 class BlobReader(Protocol):
-    """Where attachments are, as a store has them. NotFound where there is none of this name."""
+    """The place where attachments are, such as a store. Raises NotFound for an unknown name."""
 
     async def blob(self, key: str) -> bytes: ...
 
@@ -38,34 +39,33 @@ class BlobReader(Protocol):
 
 @runtime_checkable
 class UsesBlobs(Protocol):
-    """Models that want to know where attachments are: a runtime names its store to them."""
+    """Models that need to know where attachments are: a runtime gives them its store."""
 
     def use_blobs(self, blobs: BlobReader) -> None: ...
 
 
-REMEMBERED = (
-    32 << 20
-)  # bytes of coded files and smaller pictures that need not be made again for the next step
-SMALL = 64 << 10  # bytes of a file that is coded at once, and stands in the body itself
-_AT_ONCE = 1  # pictures that are unpacked: each needs far more memory than its file has bytes
-_ENTRY = 256  # bytes that it takes to remember anything
+REMEMBERED = 32 << 20  # bytes of encoded files and resized images, kept for the next step
+SMALL = 64 << 10  # bytes of a file that is encoded immediately and written into the body itself
+_AT_ONCE = 1  # images decoded in parallel: each needs far more memory than its file has bytes
+_ENTRY = 256  # bytes of overhead for each entry
 
-Key: TypeAlias = tuple[str, bool, FileLimits]  # a blob, whether as text, and how large a picture may be
-Coded: TypeAlias = str | FileContent  # what stands in the body, or is sent in its place
+# a blob, whether it is sent as text, and the limits for an image
+Key: TypeAlias = tuple[str, bool, FileLimits]
+Coded: TypeAlias = str | FileContent  # the text in the body, or the content sent in place of a placeholder
 
 
 class AttachmentReader:
-    """The files of requests. What had to be made of one is remembered, as far as there is room.
+    """The files of requests. Results of encoding are cached, as far as there is room.
 
-    `use` names the places where blobs are: one for each runtime that shares a model. Blobs are named after
-    their contents, so it does not matter in which of them one is found.
+    `use` adds a place where blobs are: one for each runtime that shares a model. Blobs are named after their
+    contents, so it does not matter in which place one is found.
     """
 
     def __init__(self, blobs: BlobReader | None = None, *, remembered: int = REMEMBERED) -> None:
         self._places: list[BlobReader] = [] if blobs is None else [blobs]
         self._room = remembered
         self._pictures = ThreadPoolExecutor(_AT_ONCE, "pictures")
-        self._made: dict[Key, Coded | None] = {}  # the one that was used longest ago comes first
+        self._made: dict[Key, Coded | None] = {}  # least recently used first
 
     def use(self, blobs: BlobReader) -> None:
         if blobs not in self._places:
@@ -82,17 +82,20 @@ class AttachmentReader:
         limits: FileLimits = NO_LIMITS,
         find_id: FindId | None = None,
     ) -> Attachments:
-        """The files of a request that the wire can carry. NotFound where one is gone. `find_id` tells which
-        of them the provider has already."""
+        """Return the files of a request that the wire can carry. Raises NotFound if one is missing.
+
+        `find_id` returns the IDs of files that the provider already has.
+        """
         wanted: dict[Key, Coded] = {}
-        made: dict[Key, Coded | None] = {}  # remembered together: what is there is used before any goes
+        # Cached together at the end, so that existing entries are used before any is removed.
+        made: dict[Key, Coded | None] = {}
         ids: dict[str, str] = {}
         for file in files_of(request):
             as_text = is_text(file)
             key = (file.blob or "", as_text, limits if modality(file) == "image" else NO_LIMITS)
             if file.blob is None or key in wanted or not wire.carries(file):
                 continue
-            if file.blob in ids and not as_text:  # no text is named by an id
+            if file.blob in ids and not as_text:  # A text file is never named by an ID.
                 continue
             if find_id is not None and (id := await find_id(file)) is not None:
                 ids[file.blob] = id
@@ -102,7 +105,7 @@ class AttachmentReader:
         return _attachments(wanted, ids) if wanted or ids else NO_ATTACHMENTS
 
     async def find(self, blob: str) -> tuple[FileContent, BlobReader]:
-        """A blob as it is stored, and where that is. NotFound where it is in none of the places."""
+        """Return a blob as stored, and the place that has it. Raises NotFound if no place has it."""
 
         async def found(place: BlobReader) -> tuple[FileContent, BlobReader]:
             return FileContent(await place.blob_size(blob), lambda: place.blob_pieces(blob)), place
@@ -113,7 +116,7 @@ class AttachmentReader:
         return (await self.find(blob))[0]
 
     async def _read(self, key: Key, made: dict[Key, Coded | None]) -> Coded:
-        """What a body gets of a blob; what had to be made for it is added to `made`."""
+        """Return what the body gets for a blob. Newly encoded results are added to `made`."""
         blob, as_text, limits = key
         if key in self._made:
             made[key] = self._made[key]
@@ -123,7 +126,9 @@ class AttachmentReader:
         return await self._content_of(blob) if found is None else found
 
     async def _make(self, blob: str, as_text: bool, limits: FileLimits) -> Coded | None:
-        """A small file coded, a text as text, a picture made smaller; None where it is sent as it is."""
+        """Return a small file encoded, a text file as text, or an image resized. None if it is sent
+        unchanged.
+        """
         if limits.picture_edge is not None and not as_text:
             content = await self._content_of(blob)
             pieces = [piece async for piece in content.read()]
@@ -138,7 +143,7 @@ class AttachmentReader:
         return text_of(data)
 
     def _remember(self, used: dict[Key, Coded | None]) -> None:
-        """What was used now stays; what was used longest ago goes first where there is no room."""
+        """Keep what was just used. If there is no room, remove the least recently used entries."""
         self._made = {key: made for key, made in self._made.items() if key not in used} | used
         over = sum(map(_weight, self._made.values())) - self._room
         for old in [*self._made]:
@@ -147,7 +152,7 @@ class AttachmentReader:
             over -= _weight(self._made.pop(old))
 
     async def _first(self, blob: str, ask: Callable[[BlobReader], Awaitable[T]]) -> T:
-        """The answer of the first place that has it."""
+        """Return the answer of the first place that has the blob."""
         missing = ConfigError(sentence("blob.no_place", blob=blob))
         failure: ConfigError | NotFound = missing
         for place in self._places:
@@ -159,7 +164,7 @@ class AttachmentReader:
 
 
 def _attachments(wanted: dict[Key, Coded], ids: dict[str, str]) -> Attachments:
-    mark = secrets.token_hex(16)  # nobody can write a placeholder into a message
+    mark = secrets.token_hex(16)  # Nothing in a message can contain a random placeholder.
     base64: dict[str, str] = {}
     texts: dict[str, str] = {}
     contents: dict[str, FileContent] = {}
@@ -173,7 +178,7 @@ def _attachments(wanted: dict[Key, Coded], ids: dict[str, str]) -> Attachments:
 
 
 def _fitted(pieces: list[bytes], limits: FileLimits) -> bytes | None:
-    """A picture as it is sent; None where that is as it is stored, and too large to be remembered."""
+    """Return an image as it is sent. None if it is sent unchanged and is too large to cache."""
     data = b"".join(pieces)
     fitted = fit_picture(data, limits)
     return fitted if fitted is not data or len(data) <= SMALL else None
@@ -186,5 +191,5 @@ def _coded(data: bytes) -> Coded:
 
 
 def _weight(made: Coded | None) -> int:
-    """Bytes of it in memory."""
+    """Return its bytes in memory."""
     return _ENTRY + (0 if made is None else made.size if isinstance(made, FileContent) else len(made))

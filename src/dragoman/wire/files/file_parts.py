@@ -1,4 +1,4 @@
-"""The files of a request as bodies carry them. Pure: `wire/files/attachments.py` reads the bytes."""
+"""Represent the files of a request in bodies. Pure: `wire/files/attachments.py` reads the bytes."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from dragoman.wire.lowering import result_files
 
 @dataclass(slots=True, frozen=True)
 class Attachments:
-    """The blobs of one request, coded: text files as text, all others as base64 or as an id.
+    """The encoded blobs of one request: text files as text, all others as base64 or as an ID.
 
-    In place of the base64 of a larger file stands a placeholder, and what is sent there is in `contents`.
+    For a larger file, `base64` has a placeholder, and `contents` has what is sent in its place.
     """
 
     base64: Mapping[str, str] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
-    ids: Mapping[str, str] = field(default_factory=dict)  # of those that were uploaded, at the provider
+    ids: Mapping[str, str] = field(default_factory=dict)  # of uploaded files, at the provider
     contents: Mapping[str, FileContent] = field(default_factory=dict)  # by their placeholders
 
     @property
     def size(self) -> int:
-        """Characters that stand in the body itself."""
+        """The number of characters in the body itself."""
         return sum(map(len, self.base64.values())) + sum(map(len, self.texts.values()))
 
 
@@ -36,7 +36,7 @@ NO_ATTACHMENTS = Attachments()
 
 
 def files_of(request: Request) -> Iterator[File]:
-    """The files that a request may carry."""
+    """Yield the files that a request can carry."""
     for message in request.messages:
         for part in message.parts:
             for file in result_files(part) if isinstance(part, ToolCall) else (part,):
@@ -45,7 +45,7 @@ def files_of(request: Request) -> Iterator[File]:
 
 
 def file_at(address: str, number: int = 1) -> File | None:
-    """A picture that a model made, by the address that holds it or where it is. None without one."""
+    """Return an image that a model made, from a data URL or its address. None for neither."""
     found = parse_data_url(address)
     if found is None and not address.startswith(("http://", "https://")):
         return None
@@ -56,12 +56,12 @@ def file_at(address: str, number: int = 1) -> File | None:
 
 
 def is_there(file: File) -> bool:
-    """Whether there is anything to send."""
+    """Return whether there is anything to send."""
     return bool(file.blob or file.url)
 
 
 def base64_of(file: File, attachments: Attachments) -> str | None:
-    """The bytes, written as base64; None where there is only an address."""
+    """Return the bytes as base64. None if there is only a URL."""
     if file.blob is not None:
         return _coded(file.blob, attachments.base64)
     if file.url is not None and (inside := parse_data_url(file.url)) is not None and inside.base64:
@@ -70,19 +70,19 @@ def base64_of(file: File, attachments: Attachments) -> str | None:
 
 
 def id_of(file: File, attachments: Attachments) -> str | None:
-    """The provider's own id of a file that was uploaded to it."""
+    """Return the provider's ID of a file that was uploaded to it."""
     return attachments.ids.get(file.blob) if file.blob is not None else None
 
 
 def address_of(file: File, attachments: Attachments) -> str:
-    """An address that holds the file, or where it can be fetched."""
+    """Return a data URL with the file, or the URL from which it can be downloaded."""
     if file.blob is None:
         return file.url or ""
     return f"data:{media_type(file)};base64,{base64_of(file, attachments)}"
 
 
 def text_of(file: File, attachments: Attachments) -> str:
-    """A text file as the text it is, any other as the fact that it is there."""
+    """Return a text file as its text, and any other file as a note that it exists."""
     text: str | None = None
     if is_text(file):
         text = _coded(file.blob, attachments.texts) if file.blob is not None else text_inside(file.url or "")
@@ -90,7 +90,7 @@ def text_of(file: File, attachments: Attachments) -> str:
 
 
 def beyond_room(request: Request, room: int, weight: Callable[[File], int]) -> set[str]:
-    """The blobs that do not go with a request any more: the newest go first, as long as there is room."""
+    """Return the blobs that no longer fit into a request. The newest are kept, as long as there is room."""
     kept: set[str] = set()
     left: set[str] = set()
     for file in reversed([*files_of(request)]):
@@ -108,7 +108,7 @@ def beyond_room(request: Request, room: int, weight: Callable[[File], int]) -> s
 
 
 def without_files(request: Request, cannot_take: Callable[[File], bool], why: str) -> Request:
-    """The request with a line of text in the place of each file that the model cannot take."""
+    """Return the request with a line of text in place of each file that the model cannot take."""
     if not any(cannot_take(file) for file in files_of(request)):
         return request
 
@@ -135,8 +135,10 @@ def without_files(request: Request, cannot_take: Callable[[File], bool], why: st
 def _by_role(
     message: RequestMessage, parts: tuple[Part, ...], cannot_take: Callable[[File], bool], why: str
 ) -> Iterator[RequestMessage]:
-    """The message, with what is said of the files it made behind it: in the words of the assistant itself,
-    models would imitate that."""
+    """Yield the message, with notes on the files it made in a separate message after it.
+
+    Models would imitate such notes if they were in the assistant's own words.
+    """
     made = [part for part in message.parts if isinstance(part, File) and cannot_take(part)]
     if message.role == "user" or not made:
         yield RequestMessage(message.role, parts)

@@ -1,6 +1,6 @@
-"""What providers take of the files of a request, and pictures made smaller where they take none so large.
+"""Define a provider's limits for files, and shrink images that exceed them.
 
-It is done with Pillow, which comes with `dragoman[media]`. Without it a picture goes as it is.
+This needs Pillow, which is part of `dragoman[media]`. Without it, an image is sent unchanged.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
-MOST_PIXELS = 100_000_000  # a picture of more is not unpacked: it may be made to fill the memory
-REPLY = 128_000_000  # bytes of a whole reply: more than any model says, and less than hurts
-TOGETHER = 64 << 20  # bytes of all files of a request, where nobody knows what its provider takes
-_SMALLER = 0.75  # of its edge, where a picture has still too many bytes
+MOST_PIXELS = 100_000_000  # An image with more pixels is not decoded: it may be a decompression bomb.
+REPLY = 128_000_000  # bytes of a whole reply: more than any model sends, and little enough for memory
+TOGETHER = 64 << 20  # bytes of all files of a request, if the provider's limit is unknown
+_SMALLER = 0.75  # of its edge, if an image still has too many bytes
 _ATTEMPTS = 8
-_FORMATS = ("PNG", "JPEG", "WEBP")  # a moving GIF would stand still
+_FORMATS = ("PNG", "JPEG", "WEBP")  # without GIF, whose animation would be lost
 
 _TOO_LARGE = re.compile(
     r"image.{0,80}(exceed|too large|too big|maximum|dimension)|(exceed|too large).{0,80}image", re.IGNORECASE
@@ -39,13 +39,13 @@ _TOO_LARGE = re.compile(
 
 @dataclass(slots=True, frozen=True)
 class FileLimits:
-    """What a provider takes of the files of a request. None where it is not known."""
+    """A provider's limits for the files of a request. None if unknown."""
 
     picture_edge: int | None = None  # pixels of the longer side
     picture_bytes: int | None = None
     together: int = TOGETHER  # bytes of all files
-    upload_above: int | None = None  # bytes from which a file is uploaded once, and named by its id
-    reply: int = REPLY  # bytes of a reply, and of a file that it names by an address
+    upload_above: int | None = None  # bytes from which a file is uploaded once, and named by its ID
+    reply: int = REPLY  # bytes of a reply, and of a file that it links to
 
 
 NO_LIMITS = FileLimits()
@@ -56,18 +56,21 @@ def has_pillow() -> bool:
 
 
 def is_too_large(message: str) -> bool:
-    """Whether a provider refuses a picture for its size."""
+    """Return whether a provider refuses an image for its size."""
     return _TOO_LARGE.search(message) is not None
 
 
 def fit_picture(data: bytes, limits: FileLimits) -> bytes:
-    """The picture, smaller if it has to be, in the same format. What cannot be read stays as it is: its
-    provider says what is wrong with it."""
+    """Return the image, shrunk if necessary, in the same format.
+
+    An unreadable image stays unchanged: its provider reports what is wrong with it.
+    """
     if limits.picture_edge is None or not has_pillow():
         return data
     from PIL import Image, UnidentifiedImageError
 
-    bombs = (Image.DecompressionBombError, Image.DecompressionBombWarning)  # the latter where warnings raise
+    # the latter if warnings are errors
+    bombs = (Image.DecompressionBombError, Image.DecompressionBombWarning)
     try:
         with Image.open(io.BytesIO(data), formats=_FORMATS) as picture:
             fits = max(picture.size) <= limits.picture_edge and not _too_many(data, limits)
@@ -84,12 +87,12 @@ def _smaller(picture: Image, data: bytes, edge: int, limits: FileLimits) -> byte
     from PIL import ImageOps
 
     format, smaller = picture.format or "PNG", data
-    if format == "MPO":  # a JPEG of a telephone, with a small one or a map of its lights behind it
+    if format == "MPO":  # a JPEG of a phone, with a preview or a gain map after it
         format = "JPEG"
     edge = min(edge, max(picture.size))
-    if picture.mode.startswith("I;16"):  # it cannot be resized with so many greys
+    if picture.mode.startswith("I;16"):  # A 16-bit grayscale image cannot be resized.
         picture = picture.convert("I").point(lambda grey: grey * (1 / 256)).convert("L")
-    picture.thumbnail((edge, edge))  # a JPEG is not even unpacked at its full size
+    picture.thumbnail((edge, edge))  # A JPEG is decoded at a reduced size.
     upright = ImageOps.exif_transpose(picture)
     for _ in range(_ATTEMPTS):
         out = io.BytesIO()
@@ -106,7 +109,7 @@ def _too_many(data: bytes, limits: FileLimits) -> bool:
     return limits.picture_bytes is not None and len(data) > limits.picture_bytes
 
 
-# Fetches pictures that a provider names by an address: such an address is gone within the hour.
+# Download images that a provider links to: such links expire within an hour.
 
 
 SECONDS = 60.0
@@ -116,11 +119,10 @@ Get: TypeAlias = Callable[[str], Awaitable[bytes]]
 
 
 async def fetch_made(event: FileAdded, base_url: str, get: Get) -> str | None:
-    """Put the bytes of such a file into the event. If that fails, the address stays, and the problem is
-    returned.
+    """Put the bytes of such a file into the event. If that fails, keep the URL and return the problem.
 
-    A provider must not make us read what only we can reach: the address is on the open internet, or at the
-    host that is asked anyway.
+    A provider must not make us read what only we can reach. So the URL must be on the public internet, or at
+    the host that receives the request anyway.
     """
     if (event.file.url or "").startswith(("http://", "https://")):
         try:

@@ -1,4 +1,4 @@
-"""Uploads large files to a provider once, so that later requests name them by an id."""
+"""Upload large files to a provider once, so that later requests name them by an ID."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ if TYPE_CHECKING:
 _log = logging.getLogger("dragoman.wire")
 
 DAY = 24 * 3600.0
-PAUSE = 600.0  # seconds for which nothing is uploaded after that has failed
-_MARGIN = 600.0  # seconds before its end at which an id is no longer used
+PAUSE = 600.0  # seconds without uploads after one has failed
+_MARGIN = 600.0  # seconds before its expiry from which an ID is not used
 _DELETE_SECONDS = 5.0
-_LOOKS = 60  # at a file that Google is still looking at, a second apart
+_LOOKS = 60  # checks of a file that Google is processing, one second apart
 
 
 @dataclass(slots=True, frozen=True)
 class FileService:
-    """How one provider keeps files."""
+    """How one provider stores files."""
 
     fields: Callable[[File], Mapping[str, str]] = lambda file: {}
     headers: Mapping[str, str] = field(default_factory=dict)
-    lifetime: float | None = None  # seconds; None where files stay until somebody deletes them
-    related: bool = False  # Google's: another path, another form, and a file that has to be looked at first
+    lifetime: float | None = None  # seconds; None if files stay until they are deleted
+    related: bool = False  # Google's: another path, another form, and a file that is processed first
 
 
 def _openai_fields(file: File) -> Mapping[str, str]:
@@ -68,14 +68,16 @@ SERVICES: dict[str, FileService] = {  # by the name of the wire
 
 
 def is_unknown_file(error: ProviderError) -> bool:
-    """Whether a provider refuses a request because a file that it names is not there. Google does not say
-    whether it is gone or somebody else's."""
+    """Return whether a provider refuses a request because a file that it names is missing.
+
+    Google does not report whether the file is gone or belongs to someone else.
+    """
     return error.status in (400, 403, 404) and re.search(r"\bfile", error.message, re.IGNORECASE) is not None
 
 
 @runtime_checkable
 class KeepsProviderFiles(Protocol):
-    """What a store knows of files that lie at providers (`store/store.py`)."""
+    """The part of a store that tracks files at providers (`store/store.py`)."""
 
     async def add_provider_file(self, file: ProviderFile, now: float) -> ProviderFile: ...
 
@@ -88,14 +90,17 @@ class KeepsProviderFiles(Protocol):
 
 @runtime_checkable
 class DeletesProviderFiles(Protocol):
-    """Models that can delete what a store says nobody needs: a runtime tells them to, now and then."""
+    """Models that can delete files that a store reports as unused: a runtime calls this from time to time."""
 
     async def delete_unwanted_files(self, store: KeepsProviderFiles) -> None: ...
 
 
 class Uploads:
-    """The files of one account at a provider. A store that keeps their ids outlives this process. Without
-    one, they are known as long as it runs, and those that would stay for ever are deleted when it ends."""
+    """The files of one account at a provider.
+
+    If a store keeps their IDs, they outlive this process. Without one, they are known only as long as it
+    runs, and files without expiry are deleted when it ends.
+    """
 
     def __init__(
         self, client: HttpClient, endpoint: Endpoint, wire: str, provider: str = "", *, lasting: bool = True
@@ -103,7 +108,7 @@ class Uploads:
         self._client = client
         self._endpoint = endpoint
         self._service = SERVICES[wire]
-        self.lasting = lasting  # stores may be told of them
+        self.lasting = lasting  # stores can keep their IDs
         self.account = f"{provider}:{_fingerprint(endpoint)}"
         self._known: dict[str, tuple[ProviderFile, KeepsProviderFiles | None]] = {}  # by blob
         self._paused_until = 0.0
@@ -112,12 +117,14 @@ class Uploads:
     async def id_of(
         self, file: File, content: FileContent, store: KeepsProviderFiles | None = None
     ) -> str | None:
-        """The id of a file at the provider, uploaded if it is not there. None where that does not work: then
-        it goes into the body, as a small one does."""
+        """Return a file's ID at the provider, after uploading it if necessary.
+
+        None if that fails: then the body contains the file, like a small one.
+        """
         assert file.blob is not None
         if not self._client.may_upload:
             return None
-        async with self._uploading:  # two requests of one conversation upload it once
+        async with self._uploading:  # Two requests of one conversation upload it only once.
             now = self._client.clock()
             if (found := await self._find(file.blob, store, now)) is not None:
                 return found.id
@@ -137,14 +144,14 @@ class Uploads:
             return kept.id
 
     async def forget(self, blobs: Iterable[str]) -> None:
-        """The provider does not know them any more."""
+        """Forget files that the provider no longer has."""
         for blob in blobs:
             file, store = self._known.pop(blob, (None, None))
             if file is not None and store is not None:
                 await store.forget_provider_file(file)
 
     async def delete(self, files: Iterable[ProviderFile], store: KeepsProviderFiles) -> None:
-        """Those that nobody needs. What cannot be deleted now is tried another time."""
+        """Delete unused files. What cannot be deleted now is tried again later."""
         for file in files:
             try:
                 await self._delete(file)
@@ -156,7 +163,9 @@ class Uploads:
             await store.forget_provider_file(file)
 
     async def close(self) -> None:
-        """Delete what would stay for ever and no store knows of, as far as that goes quickly."""
+        """Delete files that would otherwise stay forever and that no store tracks, as far as that is
+        quick.
+        """
         known, self._known = self._known, {}
         left = [file for file, store in known.values() if store is None]
         if self._service.lifetime is None and left:
@@ -171,13 +180,13 @@ class Uploads:
             found, holder = await store.provider_file(self.account, blob, now), store
         if found is None or (found.expires is not None and now >= found.expires):
             return None
-        if holder is None and store is not None:  # it was uploaded before anybody could remember it
+        if holder is None and store is not None:  # The file was uploaded before a store was available.
             found, holder = await self._keep(found, store), store
         self._known[blob] = found, holder
         return found
 
     async def _keep(self, file: ProviderFile, store: KeepsProviderFiles | None) -> ProviderFile:
-        """The file that counts: where another process uploaded the same meanwhile, the first one's."""
+        """Return the file to use: the first one, if another process uploaded the same file meanwhile."""
         if store is None:
             return file
         first = await store.add_provider_file(file, self._client.clock())
@@ -199,7 +208,9 @@ class Uploads:
         return str((await self._ask("files", body=body, type=type))["id"])
 
     async def _upload_related(self, name: str, kind: str, content: FileContent) -> str:
-        """The address of a file at Google, once it can be used: films are looked at for a while."""
+        """Upload a file to Google and return its URI once it can be used: videos are processed for a
+        while.
+        """
         body, type = write_related({"file": {"displayName": name}}, kind, content)
         found = (await self._ask("files", body=body, type=type, before="/upload"))["file"]
         for _ in range(_LOOKS):
@@ -226,7 +237,8 @@ class Uploads:
         signed = await self._endpoint.auth.headers(outgoing, self._client)
         headers = {**signed, **self._endpoint.headers, **self._service.headers}
         headers |= {"Content-Type": type, "Accept": "application/json"}
-        async with asyncio.timeout(self._client.timeouts.first_byte):  # others wait for what this one holds
+        # Other uploads wait for the lock held here.
+        async with asyncio.timeout(self._client.timeouts.first_byte):
             response = await self._client.send(method, url, headers=headers, body=body)
             async with response:
                 answer = await read_bounded(response)
@@ -243,11 +255,11 @@ class _NotThere(ValueError):
 
 
 def _fingerprint(endpoint: Endpoint) -> str:
-    """Which account it is, without a way back to its key."""
+    """Return a fingerprint of the account that does not reveal its key."""
     return hashlib.sha256("\n".join((endpoint.base_url, *endpoint.auth.secrets)).encode()).hexdigest()[:16]
 
 
-# The files of requests to one model: how large they may be, which are uploaded, and which have no room.
+# Handle the files of requests to one model: their maximum size, which are uploaded, and which have no room.
 
 
 NO_ROOM = "there is no room for it in one request"
@@ -255,7 +267,7 @@ NO_ROOM = "there is no room for it in one request"
 
 @dataclass(slots=True, frozen=True)
 class RequestFiles:
-    """What is known of the files that go to one model."""
+    """What is known about the files for one model."""
 
     reader: AttachmentReader
     wire: Wire
@@ -263,7 +275,7 @@ class RequestFiles:
     uploads: Uploads | None = None
 
     def check(self, files: Sequence[File], model: str) -> None:
-        """BadRequest where a file cannot be sent, or they are too much together."""
+        """Raise BadRequest if a file cannot be sent, or all files together are too large."""
         for file in files:
             if file.blob is not None and not self.wire.carries(file):
                 raise BadRequest(
@@ -280,16 +292,18 @@ class RequestFiles:
             )
 
     def fit(self, request: Request) -> tuple[Request, int]:
-        """The request with a line in the place of the oldest files, if all are too many; and how many."""
+        """Return the request with a note in place of the oldest files, if all are too large, and the number
+        of notes.
+        """
         left = beyond_room(request, self.limits.together, self._weight)
         return without_files(request, lambda file: file.blob in left, NO_ROOM) if left else request, len(left)
 
     async def read(self, request: Request) -> Attachments:
-        """Their bytes, coded, or their ids at the provider."""
+        """Return their encoded bytes, or their IDs at the provider."""
         return await self.reader.read(request, self.wire, self.limits, self._id_of)
 
     async def _id_of(self, file: File) -> str | None:
-        """The id of a file that is kept at the provider; None where it goes into the body."""
+        """Return the ID of a file that is kept at the provider. None if the body contains it."""
         if self.uploads is None or not self._is_uploaded(file):
             return None
         content, place = await self.reader.find(file.blob or "")
@@ -303,12 +317,12 @@ class RequestFiles:
         return self.wire.name in SERVICES and self.wire.carries(file) and self._size(file) > above
 
     def _weight(self, file: File) -> int:
-        """Bytes that a file adds to a body, before they are coded."""
+        """Return the bytes that a file adds to a body, before encoding."""
         if file.blob is None or not self.wire.carries(file) or self._is_uploaded(file):
             return 0
         return self._size(file)
 
     def _size(self, file: File) -> int:
-        """How many bytes it has at most when it is sent, as far as its message says it."""
+        """Return its maximum size when sent, as far as its message states it."""
         size, most = file.size or 0, self.limits.picture_bytes
         return min(size, most) if modality(file) == "image" and most is not None and has_pillow() else size

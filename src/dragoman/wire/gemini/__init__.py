@@ -1,4 +1,4 @@
-"""Google's Gemini, by its own API: `streamGenerateContent`."""
+"""Speak the API of Google's Gemini: `streamGenerateContent`."""
 
 from __future__ import annotations
 

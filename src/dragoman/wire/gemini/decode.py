@@ -1,4 +1,4 @@
-"""Decodes the chunks of `streamGenerateContent`. No network, no clock."""
+"""Decode the chunks of `streamGenerateContent`. No network, no clock."""
 
 from __future__ import annotations
 
@@ -37,23 +37,23 @@ from dragoman.wire.provider_errors import provider_error, reports_error
 from dragoman.wire.transport_errors import unfinished
 from dragoman.wire.wire import Prose
 
-# What Google's own tools did and the sources it names: items, lines for people, citations.
+# Turn results of Google's own tools and their sources into items, lines for people, and citations.
 
 
 # ── parts ─────────────────────────────────────────────────────────────────────────────────────────
 
 OF_TOOLS = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse")
-MADE = ("inlineData", "fileData")  # pictures and sounds that the model made
+MADE = ("inlineData", "fileData")  # images and audio that the model made
 REPLAYED = (*OF_TOOLS, *MADE)
 
 
 def kind_of(part: Mapping[str, Any]) -> str | None:
-    """Their name for a part that is neither text nor a call; None where it says nothing."""
+    """Return Google's name for a part that is neither text nor a call. None if the part is empty."""
     return next((name for name, value in part.items() if name in REPLAYED and value), None)
 
 
 def made_file(part: Mapping[str, Any]) -> File | None:
-    """A picture or a sound that the model made, as a file; None where the part is something else."""
+    """Return an image or audio that the model made, as a file. None if the part is something else."""
     signature = part.get("thoughtSignature")
     match part:
         case {"inlineData": {"mimeType": str(type), "data": str(data)}}:
@@ -67,7 +67,7 @@ def made_file(part: Mapping[str, Any]) -> File | None:
 
 
 def line_of(kind: str, held: JsonValue) -> str:
-    """A line for people about such a part."""
+    """Return a line for people about such a part."""
     match held:
         case {"code": str(text)} | {"output": str(text)} | {"outcome": str(text)}:
             return text
@@ -87,21 +87,21 @@ def line_of(kind: str, held: JsonValue) -> str:
 
 
 def grounding_line(metadata: Mapping[str, Any]) -> str:
-    """What was searched for."""
+    """Return the search queries."""
     queries = metadata.get("webSearchQueries") or metadata.get("retrievalQueries") or ()
     return ", ".join(map(str, queries))
 
 
 def pages_line(metadata: Mapping[str, Any]) -> str:
-    """Which pages were read."""
+    """Return the pages that were read."""
     pages = metadata.get("urlMetadata") or ()
     return ", ".join(str(page.get("retrievedUrl") or "") for page in pages if isinstance(page, dict))
 
 
 def grounding_citations(metadata: Mapping[str, Any], text: str | None) -> Iterator[Citation]:
-    """The sources of a grounded answer: for each passage, or of the whole where none is named.
+    """Yield the sources of a grounded answer: for each passage, or for the whole if no passage is named.
 
-    `text` is the answer; None where it is not known to which of several texts the passages belong.
+    `text` is the answer. None if it has several texts and the passages cannot be assigned.
     """
     sources = [_source(chunk) for chunk in metadata.get("groundingChunks") or ()]
     used: set[int] = set()
@@ -118,7 +118,7 @@ def grounding_citations(metadata: Mapping[str, Any], text: str | None) -> Iterat
 
 
 def quoted_citations(metadata: Mapping[str, Any], text: str | None) -> Iterator[Citation]:
-    """What an answer repeats at length of what it was trained on, with where that is from."""
+    """Yield the sources of long quotations from training data."""
     data = None if text is None else text.encode("utf-8", "surrogatepass")
     for given in metadata.get("citations") or metadata.get("citationSources") or ():
         start, end = _passage(data, given)
@@ -126,7 +126,7 @@ def quoted_citations(metadata: Mapping[str, Any], text: str | None) -> Iterator[
 
 
 def _source(chunk: JsonValue) -> dict[str, Any]:
-    """The page, place or document behind a chunk, whichever it is."""
+    """Return the page, place or document of a chunk."""
     found = (
         next((one for one in chunk.values() if isinstance(one, dict)), {}) if isinstance(chunk, dict) else {}
     )
@@ -139,7 +139,7 @@ def _citation(source: dict[str, Any], start: int | None, end: int | None) -> Cit
 
 
 def _passage(data: bytes | None, segment: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """Where a passage stands, in characters: they count bytes. Nowhere, if it is not what they say it is."""
+    """Return the start and end of a passage in characters: Google counts bytes. None if the text differs."""
     start, end, words = segment.get("startIndex") or 0, segment.get("endIndex"), segment.get("text")
     if data is None or not isinstance(start, int) or not isinstance(end, int):
         return None, None
@@ -161,7 +161,7 @@ def _text(value: JsonValue) -> str | None:
 
 
 def chances(result: Mapping[str, Any]) -> list[JsonValue]:
-    """How likely each token was, in the form in which messages keep it."""
+    """Return how likely each token was, in the form that messages store."""
     tops = [top.get("candidates") or () for top in result.get("topCandidates") or ()]
     return [
         {**_chance(one), "top_logprobs": [_chance(other) for other in (tops[n] if n < len(tops) else ())]}
@@ -174,19 +174,20 @@ def _chance(candidate: Mapping[str, Any]) -> dict[str, JsonValue]:
 
 
 class GeminiDecoder:
-    """One reply. `finish_word` is the provider's own word for how it ended."""
+    """One reply. `finish_word` is the provider's word for how the reply ended."""
 
     def __init__(self, reply: str) -> None:
         self.finish_word: str | None = None
         self._prose = Prose(NAME)
-        self._signature: str | None = None  # that came with text: it follows when the text has ended
-        self._blocked = False  # the prompt was: there is no reply
-        self._details: list[str] = []  # what they say of how it ended
+        # a signature that came with text: it follows when the text has ended
+        self._signature: str | None = None
+        self._blocked = False  # The prompt was blocked: there is no reply.
+        self._details: list[str] = []  # what Google reports about how it ended
         self._calls = Calls(reply)
-        self._files = 0  # that the model has made
+        self._files = 0  # files that the model has made
         self._samples = Samples()
-        self._texts: list[str] = []  # the answer, for the sources that come behind it
-        self._parted = False  # by something else in its middle
+        self._texts: list[str] = []  # the answer, for the sources that come after it
+        self._parted = False  # interrupted by something other than text
         self._sources: dict[str, dict[str, Any]] = {}
         self._usage: GeminiTokens = {}
         self._chunk_fields = ExtraFields(CHUNK_FIELDS)
@@ -194,7 +195,7 @@ class GeminiDecoder:
 
     @property
     def usage(self) -> Usage:
-        """As far as it is known by now."""
+        """The usage known so far."""
         return _usage(self._usage)
 
     def feed(self, frame: bytes) -> Iterable[Event]:
@@ -203,21 +204,21 @@ class GeminiDecoder:
     def _chunk(self, chunk: GeminiChunk) -> Iterable[Event]:
         if error := chunk.get("error"):
             raise provider_error(error)
-        if "candidates" not in chunk and reports_error(chunk):  # of a gateway in front of it
+        if "candidates" not in chunk and reports_error(chunk):  # from a gateway between us and Google
             raise provider_error(cast("JsonValue", chunk))
         if usage := chunk.get("usageMetadata"):  # totals so far, also in chunks with nothing else
             self._usage |= counted(usage, self._usage)
         return self._plain_text(chunk) or self._read(chunk)
 
     def whole(self, body: JsonValue) -> Iterable[Event] | None:
-        """A reply that was not streamed, or all chunks of one in a list."""
+        """Return the events of a reply that was not streamed, or of all chunks of one in a list."""
         chunks = body if isinstance(body, list) else [body]
         if not any(isinstance(one, dict) and one.keys() & {"candidates", "promptFeedback"} for one in chunks):
             return None
         return [event for one in chunks for event in self._chunk(cast("GeminiChunk", one))]
 
     def _plain_text(self, chunk: GeminiChunk) -> Iterable[Event]:
-        """The events of a chunk that holds a piece of text and nothing else, as most do: the short way."""
+        """Return the events of a chunk with only text, as most are: a fast path."""
         candidates = chunk.get("candidates")
         if not candidates or len(chunk) != self._chunk_fields.size:
             return ()
@@ -241,7 +242,7 @@ class GeminiDecoder:
             yield ProviderData(NAME, extra)
 
     def break_off(self) -> Iterator[Event]:
-        """What was spoken so far."""
+        """Yield the audio received so far."""
         yield from self._close()
         if sound := self._samples.take():
             yield FileAdded(sound)
@@ -267,7 +268,7 @@ class GeminiDecoder:
             yield from self._part(part)
         for name in SOURCES:
             if isinstance(found := candidate.get(name), dict) and found:
-                self._sources[name] = found  # the last holds all that were found
+                self._sources[name] = found  # The last one has all that were found.
         if len(candidate) != self._candidate_fields.size:
             extra = self._candidate_fields.new(candidate)
             if isinstance(result := extra.pop(CHANCES, None), dict):
@@ -303,7 +304,7 @@ class GeminiDecoder:
                 yield from self._prose.close(signature=signature)
         else:  # text, or a signature alone
             if signature and self._signature and text:
-                yield from self._close()  # each signature stays with the text it came with
+                yield from self._close()  # Each signature stays with the text it came with.
             if text:
                 yield from self._text(text)
             elif extra := extra_fields(part, PART_FIELDS):
@@ -311,7 +312,7 @@ class GeminiDecoder:
             self._signature = signature or self._signature
 
     def _made(self, file: File, *, thought: bool) -> Iterator[Event]:
-        """A picture, or a piece of what is spoken. A thought may be a picture, too, on the way to one."""
+        """Add an image, or a chunk of audio. Reasoning can contain drafts of an image, too."""
         if is_bare(file.media_type):
             self._samples.add((file.url or "").partition(",")[2], file.media_type)
         elif thought:
@@ -328,7 +329,7 @@ class GeminiDecoder:
         return self._prose.text(piece)
 
     def _cite(self) -> Iterator[Event]:
-        """The sources of the answer, and what was searched for: they come with its last chunks."""
+        """Yield the sources of the answer and the search queries, which come with its last chunks."""
         text = None if self._parted else join_halves("".join(self._texts))
         grounding, pages = (
             self._sources.get("groundingMetadata", {}),
@@ -344,7 +345,7 @@ class GeminiDecoder:
             yield from self._prose.item("urlContextMetadata", pages_line(pages), pages)
 
     def _close(self) -> Iterator[Event]:
-        """End what is open; then the signature that came with it, as an empty thought of its own."""
+        """End what is open, then add the signature that came with it, as separate empty reasoning."""
         yield from self._prose.close()
         if self._signature:
             yield from self._prose.close(signature=self._signature)
@@ -358,9 +359,9 @@ class GeminiDecoder:
         yield from self._calls.whole(name, arguments, id=call.get("id"), signature=signature)
 
     def _malformed(self, message: str) -> Iterator[Event]:
-        """A call that they could not read themselves: its text, if the tool can be made out.
+        """Add a call that Google could not parse, as its text, if it names the tool.
 
-        It cannot be run; the model reads why, and may try again.
+        The call cannot run. The model reads why, and can try again.
         """
         named = re.search(r"default_api[.:]\s*([\w-]+)", message) or re.search(r":\s*([\w-]+)\(", message)
         if named:
@@ -375,7 +376,7 @@ def _usage(tokens: GeminiTokens) -> Usage:
     thought = count(tokens.get("thoughtsTokenCount"))
     return Usage.claimed(
         tokens.get("promptTokenCount") or 0,
-        count(tokens.get("candidatesTokenCount")) + thought,  # they count thoughts beside the answer
+        count(tokens.get("candidatesTokenCount")) + thought,  # Google counts reasoning separately.
         cached=tokens.get("cachedContentTokenCount") or 0,
         reasoning=thought,
     )

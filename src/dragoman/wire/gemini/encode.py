@@ -1,4 +1,4 @@
-"""The body of a request to `streamGenerateContent`. Pure: the bytes of files are in `attachments`."""
+"""Build the body of a request to `streamGenerateContent`. Pure: the bytes of files are in `attachments`."""
 
 from __future__ import annotations
 
@@ -52,19 +52,21 @@ MCP = "mcp"
 
 
 def hosted_of(request: Request) -> list[JsonValue]:
-    """Each as an object of one field, which is how a request names a tool of theirs."""
+    """Return each as an object with one field, as a request names Google's tools."""
     return [_hosted(tool) for tool in hosted_tools(request.options) if isinstance(tool, dict)]
 
 
 def asks_for_own_tools(request: Request) -> bool:
-    """Whether any is asked for: without one, what they did before is not sent back."""
+    """Return whether the request has any hosted tool: without one, earlier results of such tools are not sent
+    back.
+    """
     return bool(hosted_tools(request.options)) or "tools" in request.extra
 
 
 def _hosted(tool: dict[str, JsonValue]) -> JsonValue:
     word = tool.get("type")
     if not isinstance(word, str):
-        return tool  # in their own form already
+        return tool  # already in Google's form
     settings = {name: value for name, value in tool.items() if name != "type"}
     if word == MCP:
         return {"mcpServers": [_server(settings)]}
@@ -72,7 +74,7 @@ def _hosted(tool: dict[str, JsonValue]) -> JsonValue:
 
 
 def _server(settings: dict[str, JsonValue]) -> JsonValue:
-    """An MCP server, in the words of OpenAI's and Anthropic's."""
+    """Return an MCP server, from the field names of OpenAI and Anthropic."""
     token = settings.get("authorization_token") or settings.get("authorization")
     transport: dict[str, JsonValue] = {"url": settings.get("url") or settings.get("server_url")}
     if token is not None:
@@ -85,7 +87,7 @@ def _camel(word: str) -> str:
     return re.sub(r"_(\w)", lambda found: found[1].upper(), word)
 
 
-# The messages of a request as `streamGenerateContent` takes them: contents of two roles, made of parts.
+# Convert the messages of a request for `streamGenerateContent`: contents of two roles, made of parts.
 
 
 Body: TypeAlias = dict[str, JsonValue]
@@ -126,7 +128,7 @@ def contents(request: Request, attachments: Attachments) -> list[Body]:
 def _assistant_parts(
     message: RequestMessage, model: str, ids: Iterator[str | None], attachments: Attachments
 ) -> Iterator[Body]:
-    """The parts of one reply. A signature alone, in an empty thought, belongs to the text before it."""
+    """Return the parts of one reply. A signature alone, in empty reasoning, belongs to the text before it."""
     parts: list[Body] = []
     foreign = any(isinstance(part, Reasoning) and _is_foreign(part, model) for part in message.parts)
     called = False
@@ -139,7 +141,7 @@ def _assistant_parts(
                 theirs = not foreign and part.signed_by in (None, model)
                 signature = part.signature if theirs else None
                 if signature is None and not called and family(model).signs_calls:
-                    signature = NO_SIGNATURE  # the first of a batch must bear one
+                    signature = NO_SIGNATURE  # The first call of a batch must have one.
                 parts.append(_signed({"functionCall": call}, signature))
                 called = True
             case Reasoning() if may_replay(part, NAME, model):
@@ -151,9 +153,9 @@ def _assistant_parts(
                         before = {"text": ""}
                         parts.append(before)
                     before["thoughtSignature"] = part.signature
-            case File():  # the model's own, else `lower` has put it behind
+            case File():  # the model's own; otherwise `lower` has moved it after the message
                 parts.append(_signed(_content_part(part, attachments), part.signature))
-            case ProviderItem(opaque=dict() as own):  # those that may go back, signature and all
+            case ProviderItem(opaque=dict() as own):  # those that can be sent back, with their signature
                 parts.append(own)
             case _:
                 pass
@@ -161,8 +163,10 @@ def _assistant_parts(
 
 
 def _may_go_back(part: Part, request: Request) -> bool:
-    """Whether it is a part of theirs that they take again: what a model made itself, and what their own tools
-    did while they are asked for."""
+    """Return whether Google takes a part back: a file that the model made, or a result of Google's own tools.
+
+    The latter is taken only if the request has these tools.
+    """
     if isinstance(part, File):
         return part.made_by == request.model and media_type(part) in MEDIA
     if not isinstance(part, ProviderItem) or not may_replay(part, NAME, request.model):
@@ -171,7 +175,9 @@ def _may_go_back(part: Part, request: Request) -> bool:
 
 
 def _is_foreign(thought: Reasoning, model: str) -> bool:
-    """Whether its reply came by another wire or model, so that the signatures of its calls are void."""
+    """Return whether the reply came from another wire or model, which invalidates the signatures of its
+    calls.
+    """
     return thought.wire not in (None, NAME) or thought.model != model
 
 
@@ -184,7 +190,7 @@ def _identified(body: Body, id: str | None) -> Body:
 
 
 class _Ids:
-    """The ids that calls came with, each only once: models that give them out match results by them."""
+    """The IDs of calls, each only once: models that assign IDs match results by them."""
 
     def __init__(self, model: str) -> None:
         self._taken = family(model).call_ids
@@ -201,7 +207,7 @@ class _Ids:
 
 
 class _Result:
-    """The result of a call. What it brought stands inside where the model takes that, else behind it."""
+    """The result of a call. Its files are inside it if the model accepts that, otherwise after it."""
 
     def __init__(self, call: ToolCall, model: str, attachments: Attachments) -> None:
         self._call = call
@@ -252,12 +258,12 @@ def _content_part(part: Part, attachments: Attachments) -> Body:
 def encode(
     request: Request, attachments: Attachments = NO_ATTACHMENTS, *, quirks: Quirks = NO_QUIRKS
 ) -> Body:
-    body: Body = {}  # the model stands in the address
+    body: Body = {}  # The URL contains the model.
     if request.system.strip():
         body["systemInstruction"] = {"parts": [{"text": request.system}]}
     body["contents"] = [*contents(request, attachments)]
     body = with_extra(body | _tools(request, quirks) | _options(request, quirks), request.extra)
-    if "cachedContent" in body:  # it holds these already, and they may not be named again
+    if "cachedContent" in body:  # The cache contains these fields, and the request must not repeat them.
         body = {name: value for name, value in body.items() if name not in IN_CACHE}
     return body
 
@@ -276,7 +282,8 @@ def _tools(request: Request, quirks: Quirks) -> Body:
     if request.tool_choice is not None:
         config["functionCallingConfig"] = _calling(request.tool_choice, quirks)
     if asks_for_own_tools(request) and family(request.model).tools_beside_hosted and not quirks.no_tool_parts:
-        config["includeServerSideToolInvocations"] = True  # they take both kinds together only with this
+        # Google accepts both kinds together only with this.
+        config["includeServerSideToolInvocations"] = True
     return body | {"toolConfig": config} if config else body
 
 
@@ -296,7 +303,7 @@ def _tool(tool: ToolSpec, whole: bool) -> Body:
     body: Body = {"name": tool.name, "description": description(tool)}
     schema = one_object(inlined(tool.parameters))
     parameters = json_subset(schema) if whole else subset(schema)
-    if parameters.get("properties") or parameters.get("additionalProperties"):  # else there are none
+    if parameters.get("properties") or parameters.get("additionalProperties"):  # otherwise it has none
         body["parametersJsonSchema" if whole else "parameters"] = parameters
     return body
 
@@ -321,7 +328,7 @@ OPTIONS = frozenset(
 
 
 def check(options: Mapping[str, JsonValue], model: str) -> None:
-    """BadRequest for reasoning that this model does not do, or always does."""
+    """Raise BadRequest for reasoning options that this model does not support, or cannot turn off."""
     asks, how = check_effort(options, model=model), family(model).thinking
     if asks and how == "no":
         raise BadRequest(sentence("option.not_taken", name=asks, model=model))
@@ -367,7 +374,7 @@ def _thinking(request: Request) -> Body:
     shown: Body = {"includeThoughts": effort != "none" and budget != 0}
     if budget is not None:
         return shown | {"thinkingBudget": budget}
-    large = "pro" in request.model  # these always think
+    large = "pro" in request.model  # These models always reason.
     if how == "level":
         level = LEVELS.get(str(effort), MOST)
         return shown | {"thinkingLevel": "low" if large and level == "minimal" else level}

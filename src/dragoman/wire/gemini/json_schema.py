@@ -1,6 +1,6 @@
-"""The words of JSON schema that Gemini reads in `parametersJsonSchema` and `responseJsonSchema`.
+"""Convert schemas to the keywords that Gemini reads in `parametersJsonSchema` and `responseJsonSchema`.
 
-They are listed with that field in the reference of the API. Others are described in prose, or dropped.
+The API reference lists them with that field. Other keywords are described in prose, or dropped.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NOTED = (
 
 
 def json_subset(schema: Schema) -> Schema:
-    """The schema in these words, without references: one that leads back into itself may not be required."""
+    """Return the schema in these keywords, without references. A recursive reference cannot be required."""
     return _converted(inlined(schema))
 
 
@@ -60,7 +60,7 @@ def _types(schema: Schema) -> list[str]:
 
 
 def _add_values(result: Schema, values: list[JsonValue], types: list[str]) -> list[str]:
-    """An enumeration: of texts or of numbers it may stand; of other things it is only described."""
+    """Add an enumeration if its values are strings or numbers; otherwise only describe the values."""
     others: list[JsonValue] = [value for value in values if value is not None]
     if not others:
         return ["null"] if values else types
@@ -98,7 +98,7 @@ def _add_properties(result: Schema, schema: Schema) -> None:
 
 def _add_items(result: Schema, schema: Schema) -> None:
     items, places = schema.get("items"), schema.get("prefixItems")
-    if isinstance(items, list):  # how older schemas write places
+    if isinstance(items, list):  # how older schemas write tuples
         items, places = schema.get("additionalItems"), items
     if isinstance(places, list) and places:
         result["prefixItems"] = [_inner(place) for place in places]

@@ -1,6 +1,6 @@
-"""The subset of OpenAPI's schemas that older models of Gemini take in place of JSON schema.
+"""Convert schemas to the subset of OpenAPI that older Gemini models take in place of JSON schema.
 
-What it has no words for is described in prose, or dropped.
+Keywords that it lacks are described in prose, or dropped.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TYPES = {
 }
 SAME = ("description", "minItems", "maxItems", "minLength", "maxLength", "pattern", "minimum", "maximum")
 FORMATS = {"STRING": ("date-time",), "NUMBER": ("float", "double"), "INTEGER": ("int32", "int64")}
-ANYTHING: Schema = {"type": "STRING"}  # a type is required; text can say anything
+ANYTHING: Schema = {"type": "STRING"}  # A type is required, and a string can represent anything.
 
 
 def subset(schema: Schema) -> Schema:
@@ -52,7 +52,7 @@ def _converted(schema: Schema) -> Schema:
 
 
 def _implied(schema: Schema) -> str:
-    """The type of a schema that does not name it."""
+    """Return the type of a schema that does not name it."""
     if "properties" in schema or "additionalProperties" in schema:
         return "OBJECT"
     return "ARRAY" if "items" in schema or "prefixItems" in schema else str(ANYTHING["type"])
@@ -62,7 +62,7 @@ def _implied(schema: Schema) -> str:
 
 
 def all_of(schema: Schema) -> Schema:
-    """All at once is one: what each of them says, laid together."""
+    """Merge `allOf` into one schema with the keywords of all its parts."""
     parts = schema.get("allOf")
     if not isinstance(parts, list):
         return schema
@@ -87,7 +87,9 @@ def _choices(schema: Schema) -> list[Schema] | None:
 
 
 def _any_of(choices: list[Schema], around: Schema) -> Schema:
-    """One of several. `null` among them is a mark on the others, and nothing may stand beside `anyOf`."""
+    """Return one of several alternatives. `null` becomes a mark on the others: `anyOf` must be the only
+    keyword.
+    """
     others = [choice for choice in choices if choice.get("type") != "null"]
     flat = [one for choice in others for one in _flat(_converted(choice))] or [{**ANYTHING}]
     if len(others) < len(choices):
@@ -107,7 +109,7 @@ def _flat(schema: Schema) -> list[Schema]:
 
 
 def _add_values(result: Schema, values: list[JsonValue]) -> None:
-    """An enumeration: of texts it may stand; of other things it is only described."""
+    """Add an enumeration if its values are strings; otherwise only describe the values."""
     if None in values:
         result["nullable"] = True
         values = [value for value in values if value is not None]
@@ -118,7 +120,7 @@ def _add_values(result: Schema, values: list[JsonValue]) -> None:
 
 
 def described_values(result: Schema, values: list[JsonValue]) -> str:
-    """The description with the values that cannot be listed as such."""
+    """Return the description extended by the values that cannot be listed as such."""
     listed = f"One of: {', '.join(map(canonical, values))}"
     return f"{result['description']} ({listed})" if "description" in result else listed
 

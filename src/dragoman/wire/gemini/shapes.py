@@ -1,4 +1,4 @@
-"""Gemini's API on the wire: its words, what its models differ in, and the chunks as far as we read them."""
+"""Define Gemini's API on the wire: its terms, the differences between its models, and its chunks."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ FINISH = {
     "OTHER": "error",
 }
 
-# Why a prompt was not even read. All others are the content filter's.
+# Why a prompt was blocked. All other reasons come from the content filter.
 BLOCKED = {"SAFETY": "safety", "IMAGE_SAFETY": "safety", "JAILBREAK": "safety", "MODEL_ARMOR": "safety"}
 
 MALFORMED_CALL = "MALFORMED_FUNCTION_CALL"
 
-# What Google wants to see where a call is not theirs, or its signature is lost.
+# Google requires this if a call came from another model, or its signature is lost.
 NO_SIGNATURE = "skip_thought_signature_validator"
 
 MEDIA = frozenset(
@@ -52,25 +52,25 @@ MEDIA = frozenset(
     }
 )
 
-# What a result may hold itself. The rest follows it.
+# Media types that a result can contain. Others come after it.
 RESULT_MEDIA = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf"})
 
 # ── models ────────────────────────────────────────────────────────────────────────────────────────
 
 
 class GeminiFamily(NamedTuple):
-    """In what models differ, as far as a request has to know."""
+    """The differences between models that matter for a request."""
 
     thinking: Literal["no", "budget", "level"]
-    signs_calls: bool = False  # refuses a call of the current turn that bears no signature
-    json_with_tools: bool = False  # takes a response schema beside tools
-    json_schema: bool = True  # reads JSON schema; the older ones a subset of OpenAPI's
-    call_ids: bool = False  # gives calls ids, and matches results by them
-    files_in_results: bool = False  # takes images and documents inside the result of a call
-    tools_beside_hosted: bool = False  # takes our tools beside Google's own
+    signs_calls: bool = False  # refuses an unsigned call in the current turn
+    json_with_tools: bool = False  # accepts a response schema together with tools
+    json_schema: bool = True  # reads JSON schema; older models read a subset of OpenAPI's
+    call_ids: bool = False  # assigns IDs to calls, and matches results by them
+    files_in_results: bool = False  # accepts images and documents inside the result of a call
+    tools_beside_hosted: bool = False  # accepts our tools together with Google's own
 
 
-# The first whose name is part of the model's. What is not listed is newer than this table.
+# The first entry whose name is part of the model's name applies. An unlisted model is newer than this table.
 FAMILIES = (
     ("gemini-1", GeminiFamily("no", json_schema=False)),
     ("gemini-2.0", GeminiFamily("no", json_schema=False)),
@@ -97,9 +97,9 @@ def family(model: str) -> GeminiFamily:
 BUDGETS = {"none": 0, "minimal": 512, "low": 2_048, "medium": 8_192, "high": 24_576}
 LEAST_OF_PRO = 128
 LEVELS = {"none": "minimal", "minimal": "minimal", "low": "low", "medium": "medium", "high": "high"}
-MOST = "high"  # for words that mean more than they have
+MOST = "high"  # for efforts above the highest that Google has
 
-TIERS = {"default": "standard", "auto": "unspecified"}  # others' words for theirs
+TIERS = {"default": "standard", "auto": "unspecified"}  # other providers' words for theirs
 IN_CACHE = ("systemInstruction", "tools", "toolConfig")
 
 # ── fields that we read, or that are of no use to anybody ─────────────────────────────────────────

@@ -1,5 +1,6 @@
-"""Bodies as bytes: large ones in parts, so that a thread that writes one does not stop all others, and files
-between them, which are read when they are sent."""
+"""Write bodies as bytes: large ones in chunks, so that the writing thread does not block all others, with
+files in between, which are read while they are sent.
+"""
 
 from __future__ import annotations
 
@@ -18,22 +19,25 @@ from dragoman.wire.http_client.payload import FileContent, InBase64, Payload, Pa
 from dragoman.wire.prose import join_all, join_halves
 
 LARGE = 1 << 20  # characters
-PIECE = 1 << 18  # characters of a long text that are written at once: a thread gives way between two of them
+PIECE = 1 << 18  # characters of a long string written in one step: the thread yields between two of them
 
 Body: TypeAlias = dict[str, JsonValue]
 
 
 def write(body: Body) -> bytes:
-    """A body as JSON."""
+    """Return a body as JSON."""
     try:
         return to_json(body, inf_nan_mode="null")
-    except PydanticSerializationError:  # half a character somewhere in the history
+    except PydanticSerializationError:  # a lone surrogate somewhere in the history
         return to_json(join_all(body), inf_nan_mode="null")
 
 
 def write_large(body: Body, files: Mapping[str, FileContent] | None = None) -> Payload:
-    """The same, with long texts written apart from the rest: one call would hold up every thread. `files` are
-    those whose placeholders stand in the body, in place of their base64."""
+    """Return a body as JSON, with long strings written separately: writing all in one call would block every
+    thread.
+
+    `files` are those whose placeholders the body contains, in place of their base64.
+    """
     files = files or {}
     texts: list[str] = []
     mark = secrets.token_hex(16)
@@ -63,7 +67,7 @@ def write_large(body: Body, files: Mapping[str, FileContent] | None = None) -> P
 
 
 def is_large(request: Request) -> bool:
-    """Whether the texts and addresses in it are so long that writing them takes a while."""
+    """Return whether its texts and URLs are so long that writing them takes a while."""
     return sum(_size(part) for message in request.messages for part in message.parts) > LARGE
 
 
@@ -81,21 +85,23 @@ def _written(text: str) -> Iterator[bytes]:
         yield to_json(text[at : at + PIECE])[1:-1]
 
 
-# Writes bodies that are forms (`multipart/form-data`), as files are uploaded. Large files are read when they
-# are sent.
+# Write bodies that are forms (`multipart/form-data`), for file uploads. Large files are read while they are
+# sent.
 
 
-_HERE = "@"  # a placeholder: no base64 has this letter
+_HERE = "@"  # a placeholder: base64 does not contain this character
 
 
 def form_file(name: str, media_type: str, base64: str) -> Body:
-    """A file, as a body holds it until it is written."""
+    """Return a file in the form in which a body contains it until it is written."""
     return {"filename": name, "media_type": media_type, "base64": base64}
 
 
 def write_form(body: Body, files: Mapping[str, FileContent] | None = None) -> tuple[Payload, str]:
-    """A form, and its type. A list is a field that comes several times. `files` are those whose placeholders
-    stand in the body, in place of their base64."""
+    """Return a form and its content type. A list becomes a repeated field.
+
+    `files` are those whose placeholders the body contains, in place of their base64.
+    """
     boundary = f"dragoman-{secrets.token_hex(16)}"
     parts: list[PayloadPart] = []
     for name, value in body.items():
@@ -108,12 +114,12 @@ def write_form(body: Body, files: Mapping[str, FileContent] | None = None) -> tu
 def write_upload(
     fields: Mapping[str, str], name: str, media_type: str, content: FileContent
 ) -> tuple[Payload, str]:
-    """The same for one file, after these fields."""
+    """Return a form for one file, after these fields."""
     return write_form({**fields, "file": form_file(name, media_type, _HERE)}, {_HERE: content})
 
 
 def write_related(about: Body, media_type: str, content: FileContent) -> tuple[Payload, str]:
-    """One file after a description of it (`multipart/related`), as Google takes them."""
+    """Return one file after a description of it (`multipart/related`), as Google requires."""
     boundary = f"dragoman-{secrets.token_hex(16)}"
     head = f"--{boundary}\r\nContent-Type: application/json\r\n\r\n{canonical(about)}\r\n"
     head += f"--{boundary}\r\nContent-Type: {_quoted(media_type)}\r\n\r\n"
@@ -135,5 +141,5 @@ def _field(name: str, value: JsonValue, files: Mapping[str, FileContent]) -> Ite
 
 
 def _quoted(text: str) -> str:
-    """What a line of a form can hold."""
+    """Escape a text for a header line of a form."""
     return text.replace('"', "%22").replace("\r", " ").replace("\n", " ")

@@ -1,7 +1,6 @@
-"""The HTTP client: connections to all providers.
+"""Hold the HTTP connections to all providers.
 
-One attempt, from the request to the end of its stream, is in `exchange.py`; asking again is the model's
-(`http_model.py`).
+One attempt, from the request to the end of its stream, is in `exchange.py`. Retries are in `http_model.py`.
 """
 
 from __future__ import annotations
@@ -31,35 +30,38 @@ from dragoman.wire.http_client.payload import Payload
 from dragoman.wire.transport_errors import host_of, too_large, unreachable
 from dragoman.wire.wire import Decoder
 
-if TYPE_CHECKING:  # aiohttp costs a fifth of a second to import: that is done when the first request goes out
+if TYPE_CHECKING:  # aiohttp takes 0.2 s to import, so it is imported when the first request is sent.
     import aiohttp
 
-TOKEN_SECONDS = 30.0  # for an access token: those who give them are quick
-MACHINE_SECONDS = 3.0  # for one from this machine's own link: whoever is not there does not answer
-LARGE_BODY = 1 << 20  # above this aiohttp wants something it can read in pieces, and writing takes a while
+TOKEN_SECONDS = 30.0  # for an access token: token servers are quick
+MACHINE_SECONDS = 3.0  # for one from this machine's link: a missing service does not answer
+LARGE_BODY = 1 << 20  # Above this, aiohttp needs a stream, and writing takes a while.
 
 
 @dataclass(slots=True, frozen=True)
 class Timeouts:
-    """Seconds. None means: wait for ever."""
+    """Limits in seconds. None: wait forever."""
 
     connect: float | None = 15
-    first_byte: float | None = 300  # some models think for minutes before they say a word
+    first_byte: float | None = 300  # some models reason for minutes before their first word
     between_chunks: float | None = 120
-    whole_reply: float | None = 3600  # a stream that goes on and on ends some time
-    after_done: float | None = 0.1  # for its end after the last event, not longer than a new connection takes
+    whole_reply: float | None = 3600  # ends a stream that would not end
+    # for the end of the stream after the last event, not longer than a new connection takes
+    after_done: float | None = 0.1
 
 
 @dataclass(slots=True, frozen=True)
 class Retry:
-    """How often a request is asked again, and how long it waits: the first time, and at most."""
+    """How often a request is retried, and how long the client waits: the first time, and at most."""
 
-    attempts: int = 4  # the first one counts
+    attempts: int = 4  # including the first one
     first_wait: float = 0.5
     longest_wait: float = 60
 
     def wait(self, attempt: int, retry_after: float | None, chance: float) -> float:
-        """Seconds before the next attempt. Half of the back-off is chance, so that clients spread out."""
+        """Return the seconds before the next attempt. Half of the back-off is random, so that clients spread
+        out.
+        """
         back_off = min(self.longest_wait, self.first_wait * 2.0 ** (attempt - 1)) * (0.5 + chance / 2)
         return back_off if retry_after is None else retry_after + back_off * chance
 
@@ -68,14 +70,14 @@ class Retry:
 
 
 class HttpClient:
-    """One pool of connections, for all providers. An async context manager; else call `close`.
+    """One pool of connections, for all providers. Use it as an async context manager, or call `close`.
 
-    `proxy` wins over the environment's (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`), which counts
-    unless `use_environment` is off. `ca` is a file or folder of certificates to trust beside the system's.
-    A reply that has more than `longest_text` characters is broken off.
+    `proxy` overrides the environment's (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`), which applies
+    unless `use_environment` is off. `ca` is a file or folder of certificates to trust in addition to the
+    system's. A reply with more than `longest_text` characters is broken off.
     """
 
-    may_upload = True  # large files may be kept at a provider, in requests of their own
+    may_upload = True  # large files can be uploaded to a provider, in separate requests
 
     def __init__(
         self,
@@ -115,18 +117,19 @@ class HttpClient:
     async def post(
         self, url: str, *, headers: Mapping[str, str], body: bytes | Payload, exact: bool = False
     ) -> aiohttp.ClientResponse:
-        """Send a body. The response is the caller's to close; raises what aiohttp raises.
+        """Send a body. The caller closes the response. Raises what aiohttp raises.
 
-        `exact` is for an address that is signed: nothing in it is written in another way.
+        `exact` is for a signed URL: its encoding stays unchanged.
         """
         return await self.send("POST", url, headers=headers, body=body, exact=exact)
 
     async def send(
         self, method: str, url: str, *, headers: Mapping[str, str], body: bytes | Payload, exact: bool = False
     ) -> aiohttp.ClientResponse:
-        """The same with another verb."""
+        """Send a request with another method."""
         if isinstance(body, bytes) and len(body) >= LARGE_BODY:
-            body = Payload([body])  # what aiohttp has for bytes copies all of them first, while others wait
+            # aiohttp's payload for bytes copies all of them first, which blocks other tasks.
+            body = Payload([body])
         try:
             return await self._pool().request(
                 method,
@@ -136,10 +139,10 @@ class HttpClient:
                 if isinstance(body, Payload)
                 else headers,
                 proxy=self._proxy_for(url),
-                allow_redirects=False,  # a key must not follow a redirect to somebody else
+                allow_redirects=False,  # A key must not follow a redirect to another host.
             )
         except client_error() as error:
-            if isinstance(error.__cause__, DragomanError):  # a file could not be read to its end
+            if isinstance(error.__cause__, DragomanError):  # A file could not be read completely.
                 raise error.__cause__ from None
             raise
 
@@ -153,12 +156,16 @@ class HttpClient:
         largest: int,
         trace: Mapping[str, str] | None = None,
     ) -> Exchange:
-        """One attempt at a reply. Nothing is sent before it is opened. `trace` are headers, too."""
+        """Return one attempt at a reply.
+
+        Nothing is sent before it is opened. `trace` are additional headers.
+        """
         url, auth = endpoint.url(model), endpoint.auth
 
         async def send() -> aiohttp.ClientResponse:
             outgoing = await outgoing_to(url, body, auth)
-            signed = await auth.headers(outgoing, self)  # each attempt anew: it holds the time
+            # signed again for each attempt, because the signature contains the time
+            signed = await auth.headers(outgoing, self)
             headers = {**signed, **endpoint.headers, **(trace or {})}
             return await self.post(url, headers=headers, body=body, exact=auth.exact)
 
@@ -177,9 +184,9 @@ class HttpClient:
         )
 
     async def get(self, url: str, *, largest: int, endpoint: Endpoint | None = None) -> bytes:
-        """A small body, whole. ProviderError where there is none, or none so small.
+        """Return a small body. Raises ProviderError if there is none, or it is too large.
 
-        `endpoint` is the one whose headers go along: the address has to be one of its own.
+        `endpoint` provides the headers: the URL must be one of that endpoint's.
         """
         headers = {"Accept": "application/json"}
         exact = endpoint is not None and endpoint.auth.exact
@@ -208,7 +215,9 @@ class HttpClient:
         return body
 
     async def post_form(self, url: str, form: Mapping[str, str]) -> tuple[int, bytes]:
-        """Ask for an access token: the status and the body of the answer. ProviderError where none comes."""
+        """Request an access token. Return the status and the body of the answer. ProviderError without an
+        answer.
+        """
         headers = {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"}
         return await self.ask(url, method="POST", headers=headers, body=urlencode(form).encode())
 
@@ -221,8 +230,10 @@ class HttpClient:
         body: bytes = b"",
         largest: int = ERROR_BODY,
     ) -> tuple[int, bytes]:
-        """Ask whoever gives tokens: they are quick. No proxy stands before what is on this machine's own
-        link. Of a longer body a little more than `largest` bytes come."""
+        """Send a quick request, such as for a token. No proxy is used for services on this machine's link.
+
+        A longer body is cut off a little after `largest` bytes.
+        """
         here = is_link_local(url)
         try:
             async with (
@@ -239,7 +250,7 @@ class HttpClient:
                 return response.status, await read_bounded(response, largest=largest)
         except (OSError, client_error()) as error:
             failure = unreachable(error, url, MACHINE_SECONDS if here else TOKEN_SECONDS)
-        raise failure  # out here, where no error that holds a secret can hang on to it
+        raise failure  # raised here, so that no error with a secret is attached as its context
 
     def _pool(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -251,7 +262,7 @@ class HttpClient:
                 cookie_jar=aiohttp.DummyCookieJar(),
                 headers={
                     "Accept": "text/event-stream",
-                    "Accept-Encoding": "identity",  # a compressed stream arrives in lumps
+                    "Accept-Encoding": "identity",  # A compressed stream arrives in bursts.
                     "Content-Type": "application/json",
                     "User-Agent": "dragoman",
                 },

@@ -1,4 +1,7 @@
-"""One attempt at a reply: sends a request and decodes its stream. Every failure becomes a ProviderError."""
+"""Make one attempt at a reply: send a request and decode its stream.
+
+Every failure becomes a ProviderError.
+"""
 
 from __future__ import annotations
 
@@ -31,20 +34,20 @@ from dragoman.wire.transport_errors import (
 )
 from dragoman.wire.wire import BreaksOff, Decoder, ReadsWhole, begins_reply
 
-if TYPE_CHECKING:  # aiohttp costs a fifth of a second to import: that is done when the first request goes out
+if TYPE_CHECKING:  # aiohttp takes 0.2 s to import, so it is imported when the first request is sent.
     import aiohttp
 
 ERROR_BODY = 64 * 1024  # bytes: enough for any error message
 ERROR_SECONDS = 10.0  # for the body of an error, once its status is known
 LONGEST_TEXT = 8_000_000  # characters of text, reasoning and arguments: ten times what any model writes
-LARGE_BODY = 1 << 20  # bytes: what is larger is read in a thread
+LARGE_BODY = 1 << 20  # bytes: anything larger is read in a thread
 
 
 class Exchange:
-    """One attempt: `open` sends the request, `read` gives events, `close` hangs up.
+    """One attempt: `open` sends the request, `read` returns events, `close` disconnects.
 
-    `send` gets the response. The limits are seconds; None means: wait for ever. `largest` are bytes of the
-    whole reply.
+    `send` returns the response. The limits are seconds. None: wait forever. `largest` is the maximum of bytes
+    of the whole reply.
     """
 
     def __init__(
@@ -62,7 +65,7 @@ class Exchange:
         framing: FramingName = "sse",
         longest_text: int = LONGEST_TEXT,
     ) -> None:
-        self.began = False  # a part of the reply was handed out: the request must not be repeated
+        self.began = False  # A part of the reply was passed on: the request must not be repeated.
         self._send = send
         self._decoder = decoder
         self._url = url
@@ -81,17 +84,19 @@ class Exchange:
         self._response: aiohttp.ClientResponse | None = None
         self._stall_timer: _StallTimer | None = None
         self._unread = b""
-        self._whole_reply: Iterator[Event] | None = None  # if it came in one piece
-        self._head = b""  # how the body began, for the error that has to show it
+        self._whole_reply: Iterator[Event] | None = None  # if it came in one chunk
+        self._head = b""  # the start of the body, for an error that quotes it
         self._framed = False
-        self._blank = True  # nothing but white space has come
+        self._blank = True  # only white space has arrived
         self._done = False
         self._ended = False
         self._failure: ProviderError | None = None
 
     @property
     def usage(self) -> Usage:
-        """What the provider has said of it so far: some do so before the end. What is no count is none."""
+        """The usage that the provider has reported so far: some do before the end. Invalid counts are
+        ignored.
+        """
         try:
             return getattr(self._decoder, "usage", Usage())
         except (ValueError, LookupError, TypeError):
@@ -116,25 +121,27 @@ class Exchange:
         except (OSError, client_error()) as error:  # TimeoutError is an OSError
             failure = unreachable(error, self._url, self._first_byte)
         if failure is not None:
-            raise failure  # out here, where no error that holds our headers can hang on to it
+            raise failure  # raised here, so that no error with our headers is attached as its context
         self._head = self._unread[:EXCERPT]
         self._begin_whole()
         self._stall_timer = _StallTimer(self._between_chunks, self.close)
 
     def _begin_whole(self) -> None:
-        """From now on counts how long the whole reply may take."""
+        """Start the time limit of the whole reply."""
         if self._whole is not None and self._deadline is None:
             self._deadline = asyncio.get_running_loop().time() + self._whole
 
     def _is_whole(self, response: aiohttp.ClientResponse) -> bool:
-        """Whether what comes is no stream. A sound may begin with any byte: there only its type can tell."""
+        """Return whether the body is not a stream. Audio can begin with any byte: only its type tells."""
         if self._framing is Unsplit:
             return response.content_type in ("application/json", "application/problem+json", "text/html")
         return is_no_stream(self._unread)
 
     async def _take_whole(self, response: aiohttp.ClientResponse, begun: bytes) -> ProviderError | None:
-        """What comes is no stream: it can be a reply in one piece, from a server that does not stream. If it
-        breaks off, the whole images in it are kept."""
+        """Read a body that is not a stream, such as a complete reply of a server that does not stream.
+
+        If it breaks off, the complete images in it are kept.
+        """
         if begun.lstrip().startswith(b"<"):
             return no_stream(await read_bounded(response, begun, seconds=self._between_chunks))
         body, chunk, torn = WholeBody(), begun, None
@@ -151,14 +158,15 @@ class Exchange:
             except (OSError, client_error()) as error:
                 torn = broken(error, self._url)
                 break
-        large = self._received > LARGE_BODY  # images: not while others wait for their events
+        # Decode images in a thread, while other tasks wait for their events.
+        large = self._received > LARGE_BODY
         return await asyncio.to_thread(self._read_body, body, torn) if large else self._read_body(body, torn)
 
     def _read_body(self, body: WholeBody, torn: ProviderError | None) -> ProviderError | None:
         try:
             try:
                 value = body.value(cut=torn is not None)
-            except ValueError:  # it ended as it should and is not whole: a proxy that gave up, mostly
+            except ValueError:  # It ended normally but is incomplete, usually because a proxy gave up.
                 value, torn = body.value(cut=True), torn or unfinished()
             events = self._decoder.whole(value) if isinstance(self._decoder, ReadsWhole) else None
             if events is not None and not isinstance(events, Iterator):
@@ -175,7 +183,7 @@ class Exchange:
         return None
 
     async def read(self) -> list[Event]:
-        """The next events; none when the reply is over."""
+        """Return the next events; none when the reply is over."""
         if self._whole_reply is not None:
             return self._within_text(self._next_of_whole(self._whole_reply))
         assert self._response is not None
@@ -191,8 +199,8 @@ class Exchange:
                 try:
                     chunk = await content.readany()
                 except (OSError, client_error()) as error:
-                    self._frames = self._framing()  # half an event is none
-                    if not self._decoder.finish_word:  # else the reply is complete
+                    self._frames = self._framing()  # Discard half an event.
+                    if not self._decoder.finish_word:  # otherwise the reply is complete
                         expired, limit = timer.expired, timer.limit
                         self._failure = stalled(self._url, limit) if expired else broken(error, self._url)
                         break
@@ -205,12 +213,13 @@ class Exchange:
                 break
             if self._blank and chunk.strip():
                 self._blank = False
-                if self._framing is not Unsplit and is_no_stream(chunk):  # after empty lines, sent to wait
+                # after empty lines that were sent as keep-alive
+                if self._framing is not Unsplit and is_no_stream(chunk):
                     self._received -= len(chunk)
                     if (failure := await self._take_whole(self._response, chunk)) is not None:
                         raise failure
                     return await self.read()
-            # the end of a picture: it is not read while others wait for their events
+            # The end of an image is decoded in a thread, while other tasks wait for their events.
             large = self._frames.pending > LARGE_BODY and b"\n" in chunk
             if events := await asyncio.to_thread(self._decode, chunk) if large else self._decode(chunk):
                 self.began = self.began or begins_reply(events)
@@ -219,14 +228,17 @@ class Exchange:
             decoder, is_last = (
                 self._decoder,
                 self.began or not self._failure.retryable,
-            )  # it is not asked again
+            )  # it is not retried
             if is_last and isinstance(decoder, BreaksOff) and (kept := [*decoder.break_off()]):
                 return kept
             raise self._failure
         return []
 
     def _within_text(self, events: list[Event]) -> list[Event]:
-        """Those up to the longest text. What is more is a failure, which waits until these were read."""
+        """Return the events up to the text limit.
+
+        The failure for the rest is raised after these were read.
+        """
         for place, event in enumerate(events):
             if isinstance(event, TextDelta | ReasoningDelta | CallInputDelta):
                 self._characters += len(event.text)
@@ -238,7 +250,7 @@ class Exchange:
         return events
 
     def _next_of_whole(self, events: Iterator[Event]) -> list[Event]:
-        """The next events of a reply in one piece: one file at a time, since each can be large."""
+        """Return the next events of a reply in one chunk: one file at a time, since each can be large."""
         batch: list[Event] = []
         try:
             for event in events:
@@ -253,7 +265,7 @@ class Exchange:
         return batch
 
     def _out_of_bounds(self, chunk: bytes) -> ProviderError | None:
-        """A reply without an end is broken off."""
+        """Return an error if the reply exceeds its limit of bytes or time."""
         self._received += len(chunk)
         if self._received > self._largest:
             return too_large(self._url, self._largest)
@@ -262,14 +274,16 @@ class Exchange:
         return None
 
     def close(self) -> None:
-        """Hang up, unless all was read: then the connection is back in the pool already."""
+        """Disconnect, unless everything was read: then the connection is already back in the pool."""
         if self._stall_timer is not None:
             self._stall_timer.stop()
         if self._response is not None:
             self._response.close()
 
     def _decode(self, chunk: bytes) -> list[Event]:
-        """The events in a chunk, or in its absence the last ones. A failure waits until these were read."""
+        """Return the events in a chunk, or the last ones without a chunk. A failure is raised after these
+        were read.
+        """
         events: list[Event] = []
         frame = b""
         try:
@@ -296,10 +310,10 @@ class Exchange:
 
 
 class _StallTimer:
-    """Hangs up when nothing came for too long while somebody waited.
+    """Disconnects when a reader has waited too long without data.
 
-    One timer looks at the stream now and then; a read costs two assignments, not a timer of its own, and a
-    reply that came at once needs none.
+    One timer checks the stream from time to time. A read costs two assignments instead of a timer, and a
+    reply that arrives immediately needs none.
     """
 
     def __init__(self, limit: float | None, hang_up: Callable[[], None]) -> None:
@@ -340,7 +354,7 @@ async def read_bounded(
     seconds: float | None = ERROR_SECONDS,
     largest: int = ERROR_BODY,
 ) -> bytes:
-    """What is left of a body, but not much more than can be used, and not for ever."""
+    """Return the rest of a body, up to slightly more than `largest` bytes and for a limited time."""
     body = bytearray(begun)
     try:
         async with asyncio.timeout(seconds):

@@ -1,4 +1,4 @@
-"""How the events of a reply are cut out of its bytes: an axis of its own, beside the wire that reads them."""
+"""Split the bytes of a reply into events, independently of the wire that decodes them."""
 
 from __future__ import annotations
 
@@ -14,24 +14,26 @@ from dragoman.errors import ProviderError
 from dragoman.sentences import sentence
 from dragoman.wire.provider_errors import provider_error
 
-# Splits a server-sent event stream, cut anywhere, into the data of its events.
+# Split a server-sent event stream, cut anywhere, into the data of its events.
 #
-# Event names, ids and comments are dropped: every provider also writes the kind of event into the data.
+# Event names, IDs and comments are dropped: every provider also writes the kind of event into the data.
 
 
 BOM = b"\xef\xbb\xbf"
-DONE = b"[DONE]"  # how OpenAI and its imitators end a stream, and gateways those of others
+DONE = b"[DONE]"  # the end of a stream at OpenAI and its imitators, and at gateways to other providers
 
 
 class Splitter:
-    """Feed it what the network gives; it returns the events that are complete. Nothing is decoded here,
-    so half a character at a cut does no harm."""
+    """Splits a byte stream into events. Each chunk returns the events that are complete.
+
+    Nothing is decoded here, so a cut inside a character does no harm.
+    """
 
     __slots__ = ("_after_cr", "_began", "_data", "_rest", "pending")
 
     def __init__(self) -> None:
-        self._rest: list[bytes] = []  # the pieces of a line that has not ended yet
-        self._data: list[bytes] = []  # the data lines of an event that has not ended yet
+        self._rest: list[bytes] = []  # chunks of a line that has not ended yet
+        self._data: list[bytes] = []  # data lines of an event that has not ended yet
         self._after_cr = False  # the last chunk ended in CR: an LF that comes first belongs to it
         self._began = False
         self.pending = 0  # bytes of a line that has not ended yet
@@ -44,12 +46,12 @@ class Splitter:
         self._after_cr = chunk[-1:] == b"\r"
         if not self._rest:
             lines = chunk.splitlines()
-        elif b"\n" not in chunk and b"\r" not in chunk:  # a long line: joined once, when it is whole
+        elif b"\n" not in chunk and b"\r" not in chunk:  # a long line: joined once, when it is complete
             self._rest.append(chunk)
             self.pending += len(chunk)
             return []
         else:
-            lines = chunk.splitlines()  # there is no end of a line in what came before
+            lines = chunk.splitlines()  # the earlier chunks contain no line end
             lines[0] = b"".join([*self._rest, lines[0]])
             self._rest.clear()
         if lines and chunk[-1:] not in b"\r\n":
@@ -58,7 +60,7 @@ class Splitter:
         return self._events(lines)
 
     def end(self) -> list[bytes]:
-        """The last event of a stream that stopped without the blank line that was due."""
+        """Return the last event of a stream that ended without the final blank line."""
         lines = [b"".join(self._rest), b""]
         self._rest.clear()
         return self._events(lines)
@@ -79,17 +81,17 @@ class Splitter:
         return events
 
 
-# Splits Amazon's event stream, cut anywhere, into the data of its events.
+# Split Amazon's event stream, cut anywhere, into the data of its events.
 #
-# Frames are binary: two lengths and their checksum, headers, a payload, and the checksum of it all. Of what a
-# model sends in its own protocol, Bedrock hides each event in a payload, as base64. Its own events have their
-# name in a header: here they come out as an object with that name, `{"contentBlockDelta": {…}}`.
+# Frames are binary: two lengths and their checksum, headers, a payload, and a checksum of the whole. If a
+# model has its own protocol, Bedrock wraps each of its events in a payload, as base64. Bedrock's own events
+# have their name in a header. They are returned as an object with that name, `{"contentBlockDelta": {…}}`.
 
 
-PRELUDE = 12  # bytes: the length of all, the length of the headers, and a checksum
+PRELUDE = 12  # bytes: the total length, the length of the headers, and a checksum
 LARGEST = 24 * 1024 * 1024  # bytes of one frame: Amazon's own limit is 16 MB for the payload
 
-# The errors of a stream that began well, by the status each has as a response.
+# Errors inside a stream that began well, with the status that each has as a response.
 STATUSES = {
     "throttlingException": 429,
     "validationException": 400,
@@ -105,11 +107,11 @@ STATUSES = {
 }
 _SIZES = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}  # bytes of a header's value, by its type
 _BYTES, _STRING = 6, 7  # these begin with their length
-_HIDING = ("", "chunk")  # events that hide another
+_HIDING = ("", "chunk")  # events that wrap another one
 
 
 class AwsEventSplitter:
-    """Feed it what the network gives; it yields the events that are complete."""
+    """Splits a byte stream into events. Each chunk yields the events that are complete."""
 
     __slots__ = ("_held", "pending")
 
@@ -127,13 +129,15 @@ class AwsEventSplitter:
         self.pending = len(self._held)
 
     def end(self) -> Iterator[bytes]:
-        """Half a frame is none: without its checksum nothing in it can be believed."""
+        """Discard a partial frame: without its checksum, its content cannot be trusted."""
         self._held.clear()
         self.pending = 0
         return iter(())
 
     def _size(self) -> int | None:
-        """The bytes of the next frame, checked as soon as they are there: nobody waits for a wrong length."""
+        """Return the size of the next frame, checked as soon as it arrives, so that no wait follows from a
+        wrong one.
+        """
         if len(self._held) < PRELUDE:
             return None
         size, headers, checksum = struct.unpack_from("!III", self._held)
@@ -145,7 +149,7 @@ class AwsEventSplitter:
 
 
 def _event(frame: bytes) -> bytes | None:
-    """The data of an event; None for one that has none. ProviderError where it is an error."""
+    """Return the data of an event; None if it has none. Raises ProviderError if the event is an error."""
     length, (checksum,) = (
         struct.unpack_from("!I", frame, 4)[0],
         struct.unpack_from("!I", frame, len(frame) - 4),
@@ -169,7 +173,7 @@ def _event(frame: bytes) -> bytes | None:
 
 
 def _headers(data: bytes) -> dict[str, str]:
-    """Those that are text; the others are stepped over."""
+    """Return the headers that are text; the others are skipped."""
     found: dict[str, str] = {}
     at = 0
     try:
@@ -215,18 +219,18 @@ FramingName: TypeAlias = Literal["sse", "aws_events", "bytes"]
 
 
 class Framing(Protocol):
-    """Splits one reply. `pending` are the bytes of an event that is not complete."""
+    """Splits one reply. `pending` is the number of bytes of an incomplete event."""
 
     pending: int
 
     def feed(self, chunk: bytes) -> Iterable[bytes]: ...
 
     def end(self) -> Iterable[bytes]:
-        """What is left when the stream ends."""
+        """Return what is left when the stream ends."""
 
 
 class Unsplit:
-    """A reply that is a file, such as a sound: each piece as it comes."""
+    """A reply that is a file, such as audio: each chunk as it comes."""
 
     pending = 0
 

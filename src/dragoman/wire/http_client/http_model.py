@@ -1,4 +1,4 @@
-"""A model behind HTTP, which asks again where that may help."""
+"""Define a model behind HTTP that retries if a retry may help."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ from dragoman.wire.wire import MediaWire, Wire
 class HttpModel:
     """A model at an endpoint: satisfies `wire.Model`.
 
-    `name` is how people write it; `model` is how its provider does, and what stands in the body or the URL.
-    `extra` are the options that it takes beside the words of its wire: of an unknown server, all.
+    `name` is the name for users. `model` is the provider's name, which the body or the URL contains. `extra`
+    are options that it accepts in addition to those of its wire: for an unknown server, all.
     """
 
     def __init__(
@@ -81,9 +81,12 @@ class HttpModel:
         self._files.check(files, self.name)
 
     async def stream(self, request: Request, reply: str) -> AsyncGenerator[list[Event], None]:
-        """The reply's events, one list per network read. Close the iterator, or cancel, to hang up."""
+        """Yield the reply's events, one list per network read.
+
+        Close the iterator, or cancel, to disconnect.
+        """
         left_out = 0
-        if self._media is not None:  # a line in place of a file would be painted or spoken
+        if self._media is not None:  # A note in place of a file would be drawn or spoken.
             request = self._media.select(request)
             self._files.check([*files_of(request)], self.name)
         else:
@@ -128,7 +131,7 @@ class HttpModel:
                     assert self._files.uploads is not None
                     await self._files.uploads.forget(uploaded)
                     endpoint, body, _ = await self._addressed(request)
-                    uploaded = frozenset()  # once
+                    uploaded = frozenset()  # only once
                     continue
                 if not exchange.began and error.kind in ("invalid_request", "unknown_model", "server"):
                     error.sent = await self._fields(request)
@@ -136,7 +139,7 @@ class HttpModel:
                     raise
             finally:
                 exchange.close()
-                if not over and not exchange.usage.is_empty:  # it broke off, or nobody wants it any more
+                if not over and not exchange.usage.is_empty:  # it broke off or was cancelled
                     request.lost.append(LostReply(self.name, exchange.usage))
             wait = retry.wait(attempt, failure.retry_after, self._client.random())
             if request.deadline is not None and asyncio.get_running_loop().time() + wait > request.deadline:
@@ -148,12 +151,14 @@ class HttpModel:
             await self._client.sleep(wait)
 
     async def _download(self, url: str) -> bytes:
-        """What lies at an address in a reply. The key does not go there."""
+        """Return a file that a reply links to. The key is not sent."""
         return await self._client.get(url, largest=self._files.limits.reply)
 
     async def _addressed(self, request: Request) -> tuple[Endpoint, bytes | Payload, frozenset[str]]:
-        """The request as it is sent, where it goes, and the blobs that are named by an id in it. What takes
-        long is done in a thread."""
+        """Return the endpoint, the body as it is sent, and the blobs that the body names by an ID.
+
+        Slow work is done in a thread.
+        """
         self.check_options(request.options)
         request = self._complete(request)
         attachments = await self._files.read(request)
@@ -183,18 +188,23 @@ class HttpModel:
         return request
 
     async def _fields(self, request: Request) -> frozenset[str]:
-        """The names of what stood in the body: of an error they tell what it is about."""
+        """Return the names of the body's fields, to find which of them an error is about."""
         request = self._complete(request)
         fields = fields_of(self._encode(request, await self._files.read(request)))
         return fields if (free := self._unasked(request)) is None else fields & free
 
     def _unasked(self, request: Request) -> frozenset[str] | None:
-        """R9: of what makes pictures or sound, only a default of ours can be left out, never what a person
-        said or set: it would be paid for and be something else. None for a model that talks."""
+        """Return the fields that may be left out of a media request: only our defaults, never the user's
+        choices (R9).
+
+        Without such a choice, the user would pay for something else. None for a chat model.
+        """
         return self._wire.options - request.options.keys() if self._media is not None else None
 
     def left_out(self, request: Request, asked: Collection[str]) -> list[str]:
-        """The fields that its server has refused, and that the request would have for the options `asked`."""
+        """Return the fields that its server has refused, and that the request would have for the options
+        `asked`.
+        """
         if self._media is not None or not self._learned.dropped:
             return []
         full = replace(request, messages=(RequestMessage("user", (Text("?"),)),))
@@ -209,13 +219,13 @@ class HttpModel:
         return self._endpoint.fitted(body)
 
     def _for_people(self, error: ProviderError) -> ProviderError:
-        """The error as a person may read it: without the key, and with the key's name."""
+        """Return the error for users: without the key, and with the key's name."""
         error.message = redact_text(error.message, self._endpoint.secrets)
         error.args = (error.message,)
         auth = self._endpoint.auth
         if error.status == 401 or (auth.exact and error.status == 403):
             auth.refused()
-        if error.kind == "auth" or (auth.exact and error.status == 403):  # Amazon: a signature that is wrong
+        if error.kind == "auth" or (auth.exact and error.status == 403):  # Amazon: a wrong signature
             error.hint = auth.hint or error.hint
         if self._files.limits.picture_edge and not has_pillow() and is_too_large(error.message):
             error.hint = describe_missing("PIL")

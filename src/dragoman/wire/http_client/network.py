@@ -1,4 +1,4 @@
-"""How requests leave this machine: the environment's proxy, addresses as they are signed, certificates."""
+"""Control how requests leave this machine: the environment's proxy, signed URLs, certificates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def is_loopback(host: str | None) -> bool:
-    """Whether nobody but this machine answers to that name or address, or knocks from it."""
+    """Return whether only this machine answers at that name or address, or connects from it."""
     from ipaddress import ip_address
 
     try:
@@ -27,7 +27,7 @@ def is_loopback(host: str | None) -> bool:
 
 
 def environment_proxy(url: str) -> str | None:
-    """The proxy that the environment names for an address; None for this machine's own."""
+    """Return the proxy that the environment sets for a URL; None for this machine."""
     from urllib.request import getproxies_environment, proxy_bypass
 
     parts = urlsplit(url)
@@ -39,20 +39,20 @@ def environment_proxy(url: str) -> str | None:
 
 
 def is_link_local(url: str) -> bool:
-    """Whether it is the address of a service that clouds have on each machine's own link."""
+    """Return whether a URL is a cloud's service on the machine's own link, such as the metadata server."""
     host = urlsplit(url).hostname or ""
     return host.startswith(("169.254.", "fd00:ec2:")) or host == "metadata.google.internal"
 
 
 def exact_url(url: str) -> yarl.URL:
-    """An address in which nothing is written in another way: it is signed."""
+    """Return a URL whose encoding stays unchanged, because it is signed."""
     from yarl import URL
 
     return URL(url, encoded=True)
 
 
 def trust(ca: str | Path | None) -> ssl.SSLContext | bool:
-    """Certificates to trust, from a file or folder beside the system's."""
+    """Return certificates to trust, from a file or folder in addition to the system's."""
     if ca is None:
         return True
     import ssl
@@ -68,10 +68,10 @@ def trust(ca: str | Path | None) -> ssl.SSLContext | bool:
     return context
 
 
-# Whether an IP address belongs to the open internet. No network.
+# Decide whether an IP address belongs to the public internet. Uses no network.
 
 
-# What `is_global` lets pass in some version of Python, and what is public only by its number.
+# Addresses that `is_global` accepts in some versions of Python, and addresses that are public only by number.
 CLOSED = tuple(
     ip_network(network)
     for network in (
@@ -83,14 +83,15 @@ CLOSED = tuple(
         "2002::/16",  # tunnels: an IPv4 address inside
     )
 )
-OPEN6 = ip_network("2000::/3")  # the only part of IPv6 that is given out
+OPEN6 = ip_network("2000::/3")  # the only assigned part of IPv6
 TRANSLATED = ip_network("64:ff9b::/96")  # how networks without IPv4 write an IPv4 address
 
 
 def is_public(address: str) -> bool:
-    """False for private, loopback, link-local, multicast, reserved and metadata addresses, and for none.
+    """Return whether an address is public: not private, loopback, link-local, multicast, reserved or
+    metadata.
 
-    Only the usual spelling is one: what the system would read `0177.1` as is not left to chance.
+    Only the usual spelling counts as an address, because systems read forms such as `0177.1` differently.
     """
     try:
         found = ip_address(address)

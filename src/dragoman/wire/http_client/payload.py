@@ -1,4 +1,4 @@
-"""What is sent to a provider: bytes, and files that are read while they are sent and never held whole."""
+"""Represent what is sent to a provider: bytes, and files that are read while sent, never held in memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pydantic_core import from_json
 
 from dragoman.wire.prose import read_json
 
-PIECE = 3 << 17  # bytes that are coded or written at once: whole in base64
+PIECE = 3 << 17  # bytes encoded or written in one step; a multiple of three for base64
 
 
 @dataclass(slots=True, frozen=True)
@@ -27,13 +27,13 @@ class FileContent:
 
     @classmethod
     def of(cls, data: bytes) -> FileContent:
-        """Of bytes that are at hand."""
+        """Return the content of bytes in memory."""
         return cls(len(data), lambda: _cut(data))
 
 
 @dataclass(slots=True, frozen=True)
 class InBase64:
-    """A file as JSON carries it."""
+    """A file as JSON contains it."""
 
     file: FileContent
 
@@ -56,20 +56,20 @@ PayloadPart: TypeAlias = bytes | FileContent | InBase64
 
 
 class Payload:
-    """A body in parts. It can be sent again: each time its files are read anew."""
+    """A body in parts. It can be sent again: its files are read again each time."""
 
     def __init__(self, parts: list[PayloadPart]) -> None:
         self._parts = parts
         self.size = sum(len(part) if isinstance(part, bytes) else part.size for part in parts)
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """All of it, bit by bit."""
+        """Yield the whole body in chunks."""
         for part in self._parts:
             async for piece in _cut(part) if isinstance(part, bytes) else part.read():
                 yield piece
 
     async def sha256(self) -> str:
-        """The hash of all of it, for those who have to sign it."""
+        """Return the hash of the whole body, for signing."""
         digest = hashlib.sha256()
         async for piece in self.pieces():
             digest.update(piece)
@@ -87,24 +87,25 @@ async def _cut(data: bytes) -> AsyncIterator[bytes]:
     view = memoryview(data)
     for at in range(0, len(view), PIECE):
         yield bytes(view[at : at + PIECE])
-        await asyncio.sleep(0)  # a reader who is quick would not let anybody else in between
+        await asyncio.sleep(0)  # A quick reader would otherwise block other tasks.
 
 
-# A JSON body as it arrives. Long strings, such as images in base64, are kept apart, and only once.
+# Read a JSON body as it arrives. Long strings, such as images in base64, are stored separately, and only
+# once.
 
 
-LONG = 1 << 16  # bytes of a string that is kept apart
+LONG = 1 << 16  # bytes of a string that is stored separately
 
 
 class WholeBody:
-    """Feed it what the network gives. `head` is the text of the body, with a mark for each long string."""
+    """A JSON body that is fed with chunks. `head` is its text, with a mark for each long string."""
 
     def __init__(self) -> None:
         self.head = bytearray()
         self._mark = secrets.token_hex(16)
         self._long: list[str] = []
         self._string: bytearray | None = None  # the string that is open
-        self._escapes = False  # the chunk before ended in a backslash that escapes what follows
+        self._escapes = False  # the previous chunk ended in a backslash that escapes what follows
 
     def feed(self, chunk: bytes) -> None:
         at = 0
@@ -129,13 +130,15 @@ class WholeBody:
                 self._string, self._escapes = None, False
 
     def value(self, *, cut: bool = False) -> JsonValue:
-        """What the body says; of one that was cut, as far as it is whole. ValueError if it is not JSON."""
+        """Return the value of the body. If it was cut, return the complete part. Raises ValueError if it is
+        not JSON.
+        """
         head = bytes(self.head)
         value: JsonValue = from_json(head, allow_partial=True) if cut else read_json(head)
         return self._filled(value) if self._long else value
 
     def _is_escaped(self, part: bytes) -> bool:
-        """Whether what follows this part of a string is escaped."""
+        """Return whether the character after this part of a string is escaped."""
         slashes = len(part) - len(part.rstrip(b"\\"))
         return (slashes + (self._escapes and slashes == len(part))) % 2 == 1
 

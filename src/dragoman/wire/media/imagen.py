@@ -1,4 +1,4 @@
-"""Google's Imagen, at the Gemini API and at Vertex: `:predict`, whose answer has all pictures at once."""
+"""Use Google's Imagen, at the Gemini API and at Vertex: `:predict`, whose answer has all images together."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from math import gcd
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue, with_config
-from typing_extensions import TypedDict  # pydantic wants this one on Python 3.11
+from typing_extensions import TypedDict  # pydantic requires this one on Python 3.11
 
 from dragoman.errors import BadRequest
 from dragoman.messages.endings import reason_of
@@ -29,12 +29,12 @@ from dragoman.wire.wire import Prose
 
 NAME = "imagen"
 RATIOS = ("1:1", "3:4", "4:3", "9:16", "16:9")
-_LARGE = 1536  # pixels of an edge, above which the larger of its two sizes is meant
+_LARGE = 1536  # pixels of an edge, above which the larger of the two sizes is used
 
 
 @with_config(strict=True)
 class ImagenOptions(TypedDict, total=False):
-    """What Imagen has a word for."""
+    """The options that Imagen has."""
 
     n: Annotated[int, Field(ge=1, le=4)]
     size: Annotated[str, Field(pattern=r"^(auto|\d{2,5}x\d{2,5})$")]
@@ -45,7 +45,7 @@ class ImagenOptions(TypedDict, total=False):
 
 
 class Prediction(TypedDict, total=False):
-    """One picture of an answer, or why it is not there."""
+    """One image of an answer, or why it is missing."""
 
     bytesBase64Encoded: str | None
     mimeType: str | None
@@ -65,7 +65,7 @@ class Imagen:
         return select(request, None)
 
     def endpoint(self, request: Request, endpoint: Endpoint) -> Endpoint:
-        """Where a model of Gemini's that talks would be asked, with another verb."""
+        """Return the endpoint of a Gemini chat model, with another method."""
         path = f"{endpoint.path.rpartition(':')[0]}:predict"
         return replace(endpoint, path=path, query={}, framing="sse")
 
@@ -102,7 +102,7 @@ class Imagen:
 
 
 class ImagenDecoder:
-    """One reply. Pictures that a filter kept back are told of, with the reason that was given."""
+    """One reply. Images that a filter blocked are reported with its reason."""
 
     def __init__(self) -> None:
         self.finish_word: str | None = None
@@ -118,7 +118,7 @@ class ImagenDecoder:
             return None
         if error := body.get("error"):
             raise provider_error(error)
-        predictions = body.get("predictions", [] if not body else None)  # nothing at all: all were filtered
+        predictions = body.get("predictions", [] if not body else None)  # an empty answer: all were filtered
         if not isinstance(predictions, list):
             return None
         self.finish_word = "stop"
@@ -126,7 +126,7 @@ class ImagenDecoder:
 
     @property
     def usage(self) -> Usage:
-        """As far as it is known by now."""
+        """The usage known so far."""
         return Usage(images=self._made)
 
     def end(self) -> Iterator[Event]:
@@ -142,7 +142,7 @@ class ImagenDecoder:
         yield MessageEnd(finish, self.usage, reason=reason)
 
     def _each(self, predictions: list[Any]) -> Iterator[Event]:
-        """One image after the other. Each is dropped here once it was handed out."""
+        """Yield one image after another, and drop each here once it was passed on."""
         predictions.reverse()
         while predictions:
             if isinstance(one := predictions.pop(), dict):
@@ -163,7 +163,7 @@ class ImagenDecoder:
 
 
 def _shape(options: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Imagen knows five shapes and two sizes. BadRequest where another one is wanted."""
+    """Return the aspect ratio and size. Imagen has five ratios and two sizes; BadRequest for any other."""
     shape: dict[str, JsonValue] = {}
     size = options.get("size")
     if isinstance(size, str) and size != "auto":

@@ -1,4 +1,4 @@
-"""What a model that does not chat is sent: the current message, and the files it works on (M1)."""
+"""Select what a media model receives: the current message, and the files it works on (M1)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ _UNANSWERED = REFUSED | WITHOUT_ANSWER | {"cancelled"}
 
 
 def current_message(path: Sequence[Message], asked: str, type: ModelType) -> RequestMessage:
-    """The message `asked` that a turn answers, with what the user added to it since. If it has no file of the
-    kind that the model works on, the latest one before it goes along."""
+    """Return the message `asked` that a turn answers, with what the user has added since.
+
+    If it has no file of the kind that the model works on, add the latest earlier one.
+    """
     place = next((place for place, message in enumerate(path) if message.id == asked), 0)
     parts = [part for message in path[place:] if message.role == "user" for part in message.parts]
     kind = WORKS_ON.get(type)
@@ -31,14 +33,17 @@ def current_message(path: Sequence[Message], asked: str, type: ModelType) -> Req
 
 
 def earlier_parts(path: Sequence[Message]) -> list[tuple[Part, ...]]:
-    """The parts of the messages before, newest first. What was cancelled, refused or failed is left out, with
-    the question: a file of it is not attached again."""
+    """Return the parts of earlier messages, newest first.
+
+    Cancelled, refused and failed answers are left out with their questions, so their files are not attached
+    again.
+    """
     found: list[tuple[Part, ...]] = []
     answered, newer = False, None
     for message in reversed(path):
         if message.role == "user":
             answered = answered and (newer is None or newer.role == "assistant" or newer.turn == message.turn)
-        elif newer is None or newer.role == "user":  # the end of an answer says what became of it
+        elif newer is None or newer.role == "user":  # The end of an answer has its outcome.
             answered = message.answers and message.finish not in _UNANSWERED
         if answered:
             found.append(message.parts)
@@ -47,7 +52,7 @@ def earlier_parts(path: Sequence[Message]) -> list[tuple[Part, ...]]:
 
 
 def latest_files(messages: Iterable[Sequence[Part]], kind: Modality | None) -> list[File]:
-    """The files of this kind in the first of these messages that has some, results of calls included."""
+    """Return the files of this kind in the first message that has some, including results of calls."""
     for parts in messages:
         brought = [
             file
@@ -64,7 +69,7 @@ def latest_files(messages: Iterable[Sequence[Part]], kind: Modality | None) -> l
 
 
 def select(request: Request, kind: Modality | None) -> Request:
-    """The request with one message: its last words, and the files of this kind with them."""
+    """Return the request with one message: its latest text, and the files of this kind with it."""
     chosen = [
         part
         for part in last_said(request.messages)
@@ -74,7 +79,7 @@ def select(request: Request, kind: Modality | None) -> Request:
 
 
 def last_said(messages: Sequence[RequestMessage]) -> list[Part]:
-    """What the user said last. A turn makes one message of it; a plugin can add another."""
+    """Return the user's latest parts. A turn makes one message of them; a plugin can add another."""
     behind = list(takewhile(lambda message: message.role == "user", reversed(messages)))
     return [part for message in reversed(behind) for part in message.parts]
 
@@ -84,7 +89,7 @@ def is_kind(part: Part, kind: Modality | None) -> bool:
 
 
 def prompt_of(request: Request, attachments: Attachments) -> str:
-    """The words of a selected request, those of text files included."""
+    """Return the text of a selected request, including text files."""
     (message,) = request.messages
     texts = [
         part.text

@@ -1,1 +1,1 @@
-"""OpenAI's Audio: transcription and speech, also of those that imitate it, such as Groq and Speaches."""
+"""Speak OpenAI's Audio API, for transcription and speech, and that of imitators such as Groq and Speaches."""

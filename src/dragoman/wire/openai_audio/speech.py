@@ -1,4 +1,4 @@
-"""Text, spoken: `audio/speech`, whose answer is the sound itself, as it is made."""
+"""Turn text into speech with `audio/speech`, whose answer is the audio itself, streamed."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from dragoman.wire.media.selection import prompt_of, select
 from dragoman.wire.options import Extra, SpeechOptions, check_media_options, with_extra
 
 NAME = "openai_speech"
-VOICE = "alloy"  # where nobody says which
-FIRST = 24 << 10  # bytes of the first piece that is told of: it comes soon
-LARGEST = 192 << 10  # of a later one. Each comes before who listens has heard those before it
+VOICE = "alloy"  # the default
+FIRST = 24 << 10  # bytes of the first chunk, small so that it arrives soon
+LARGEST = 192 << 10  # bytes of a later chunk, which arrives before the earlier ones have been played
 
 _TYPES = {
     "mp3": "audio/mpeg",
@@ -76,14 +76,14 @@ class OpenAISpeech:
 
 
 class SoundDecoder:
-    """One sound. It is coded as it comes, so that the end of a long one is no work."""
+    """One audio file. It is encoded as it arrives, so that the end of a long one takes no time."""
 
     def __init__(self) -> None:
         self.finish_word: str | None = None
         self._kind = ""
         self._coded = bytearray()  # one block, which grows in place
-        self._rest = b""  # less than three bytes, which wait for the next
-        self._told = 0  # bytes that have been told of as pieces
+        self._rest = b""  # up to two bytes, which wait for the next chunk
+        self._told = 0  # bytes that have been passed on as chunks
         self._piece = bytearray()
 
     def feed(self, frame: bytes) -> Iterable[Event]:
@@ -108,7 +108,7 @@ class SoundDecoder:
         yield MessageEnd("stop")
 
     def break_off(self) -> Iterator[Event]:
-        """The sound so far: a player plays it also if it was cut off."""
+        """Yield the audio so far: a player can play it even if it was cut off."""
         if self._kind:
             self._coded += b2a_base64(self._rest, newline=False)
             url = self._coded.decode("ascii")
@@ -125,7 +125,7 @@ class SoundDecoder:
 
 
 def _kind(head: bytes) -> str:
-    """The format of a sound by how it begins. What begins as none of them is bare samples."""
+    """Return the format of audio from its first bytes. Unknown ones mean raw samples."""
     found = next((kind for begin, kind in _BEGINNINGS.items() if head.startswith(begin)), None)
     if found is None and len(head) > 1 and head[0] == 0xFF and head[1] & 0xE0 == 0xE0:
         return "aac" if head[1] & 0x06 == 0 else "mp3"

@@ -1,4 +1,4 @@
-"""What is spoken, written down (`audio/transcriptions`): streamed by newer models, in segments by Whisper."""
+"""Transcribe speech with `audio/transcriptions`: newer models stream, Whisper returns segments."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from dragoman.wire.wire import Prose
 
 NAME = "openai_transcription"
 
-_SEGMENTS = re.compile(r"whisper", re.IGNORECASE)  # models that say when what was said, and do not stream
-_ENDINGS = {  # servers tell formats by the names of files
+_SEGMENTS = re.compile(r"whisper", re.IGNORECASE)  # models that return timestamps, and do not stream
+_ENDINGS = {  # servers recognize formats by file names
     "audio/mpeg": "mp3",
     "audio/wav": "wav",
     "audio/mp4": "m4a",
@@ -92,7 +92,7 @@ class OpenAITranscription:
 
 
 class TranscriptDecoder:
-    """One transcript. What is known beside its words (language, length, segments) goes with the message."""
+    """One transcript. Other data (language, length, segments) goes with the message."""
 
     def __init__(self) -> None:
         self.finish_word: str | None = None
@@ -132,7 +132,7 @@ class TranscriptDecoder:
                 pass
 
     def _done(self, event: dict[str, Any]) -> Iterator[Event]:
-        """The end of it. Whoever did not stream has all its words here."""
+        """End the transcript. If it was not streamed, this event contains the whole text."""
         self.finish_word = "stop"
         if not self._prose.length:
             yield from self._prose.text((event.get("text") or "").strip())
@@ -155,7 +155,7 @@ def _length(claim: object) -> float:
 
 
 def _piece(listed: dict[str, Any]) -> JsonValue:
-    """Of a segment or a word what a reader can use."""
+    """Return the useful fields of a segment or a word."""
     return {name: listed[name] for name in ("start", "end", "text", "word", "speaker") if name in listed}
 
 

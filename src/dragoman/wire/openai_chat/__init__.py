@@ -1,4 +1,4 @@
-"""OpenAI's Chat Completions, and the many servers that imitate them."""
+"""Speak OpenAI's Chat Completions API, and that of the many servers that imitate it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decodes the chunks of a chat completion. No network, no clock."""
+"""Decode the chunks of a chat completion. No network, no clock."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from dragoman.wire.prose import ExtraFields, Samples, extra_fields, join_all, re
 from dragoman.wire.provider_errors import provider_error, reports_error
 from dragoman.wire.wire import Prose
 
-# OpenRouter's `reasoning_details`: put together from pieces, as they have to be sent back.
+# Merge OpenRouter's `reasoning_details` from chunks, in the form in which they must be sent back.
 
 
 GROWING = ("text", "summary")
@@ -47,7 +47,7 @@ WORTH_KEEPING = (*GROWING, "data", "signature")
 
 
 def merged_details(pieces: Iterable[ReasoningDetail]) -> list[JsonValue]:
-    """The details, each once. Those of one index belong together; encrypted data comes whole."""
+    """Return the details, each once. Those with one index belong together; encrypted data comes whole."""
     details: list[ReasoningDetail] = []
     for piece in pieces:
         detail = None if piece.get("data") else _begun(details, piece)
@@ -59,7 +59,7 @@ def merged_details(pieces: Iterable[ReasoningDetail]) -> list[JsonValue]:
 
 
 def readable_details(details: Iterable[ReasoningDetail]) -> str:
-    """The text in them that can be read."""
+    """Return the readable text in them."""
     return "".join(text for detail in details for key in GROWING if isinstance(text := detail.get(key), str))
 
 
@@ -68,7 +68,7 @@ def _begun(details: list[ReasoningDetail], piece: ReasoningDetail) -> ReasoningD
     for detail in reversed(details):
         if detail.get("index") == index and detail.get("type") == (type or detail.get("type")):
             return None if detail.get("data") else detail
-        if index is None:  # only the order says where it belongs
+        if index is None:  # only the order tells where it belongs
             return None
     return None
 
@@ -82,11 +82,11 @@ def _add(detail: ReasoningDetail, piece: ReasoningDetail) -> None:
             detail[key] = value
 
 
-# The sources that searching models name: in annotations of the answer, or as lists beside it.
+# Collect the sources of search models: from annotations of the answer, or from separate lists.
 
 
 class CitedSources:
-    """Those of one reply. Lists come again in every chunk, and grow: the last one counts."""
+    """The sources of one reply. Lists are repeated in every chunk, and grow: the last one counts."""
 
     def __init__(self) -> None:
         self._cited: list[Citation] = []
@@ -116,18 +116,18 @@ class CitedSources:
                 self._listed[address] = Citation(address, found.get("title"))
 
     def all(self) -> list[Citation]:
-        """Those of annotations, else those of lists: where both come, they are the same."""
+        """Return the sources in annotations, or else those in lists: if both come, they are the same."""
         return self._cited or [*self._listed.values()]
 
 
 class ChatDecoder:
-    """One reply. `finish_word` is the provider's own word for how it ended."""
+    """One reply. `finish_word` is the provider's word for how the reply ended."""
 
     def __init__(self, reply: str) -> None:
         self.finish_word: str | None = None
         self._prose = Prose(NAME)
         self._in_text = False
-        self._blank = ""  # white space that came where no text was open
+        self._blank = ""  # white space that came while no text was open
         self._details: list[ReasoningDetail] = []
         self._calls = Calls(reply)
         self._usage: ChatTokens = {}
@@ -135,16 +135,16 @@ class ChatDecoder:
         self._choice_fields = ExtraFields(CHOICE_FIELDS)
         self._delta_fields = ExtraFields(DELTA_FIELDS, repeated=True)
         self._refuses = False
-        self._filtered = ""  # what for, as far as they say it
+        self._filtered = ""  # the reason, if the provider names it
         self._others: list[ChatChoice] | None = []  # of other replies, while nothing of the first has come
         self._sources = CitedSources()
-        self._made: list[str | None] = []  # the addresses of pictures
+        self._made: list[str | None] = []  # the URLs of images
         self._samples = Samples()
         self._over = False  # `[DONE]` has come, or the counts that come after everything else
 
     @property
     def usage(self) -> Usage:
-        """As far as it is known by now."""
+        """The usage known so far."""
         return _usage(self._usage)
 
     def feed(self, frame: bytes) -> Iterable[Event]:
@@ -154,7 +154,7 @@ class ChatDecoder:
         return self._chunk(read_json(frame))
 
     def whole(self, body: JsonValue) -> Iterable[Event] | None:
-        """A completion that was not streamed: its message is one large piece."""
+        """Return the events of a completion that was not streamed: its message is one large chunk."""
         choices = body.get("choices") if isinstance(body, dict) else None
         if not isinstance(choices, list):
             return None
@@ -168,7 +168,7 @@ class ChatDecoder:
         return self._plain_text(chunk) or self._read(chunk)
 
     def _plain_text(self, chunk: ChatChunk) -> Iterable[Event]:
-        """The events of a chunk that holds a piece of text and nothing else, as most do: the short way."""
+        """Return the events of a chunk with only text, as most are: a fast path."""
         choices = chunk.get("choices")
         if not choices or not self._in_text or len(chunk) != self._chunk_fields.size:
             return ()
@@ -187,10 +187,10 @@ class ChatDecoder:
     def _read(self, chunk: ChatChunk) -> Iterator[Event]:
         if error := chunk.get("error"):
             raise _error_of(error)
-        if usage := chunk.get("usage"):  # may come early, late, again and again, with choices or without
+        if usage := chunk.get("usage"):  # may come early, late, or repeatedly, with or without choices
             self._usage, self._over = counted(usage, self._usage), True
         if choices := chunk.get("choices"):
-            self._over = False  # some count in every chunk: that says nothing of the end
+            self._over = False  # Some servers count in every chunk, which does not mark the end.
             for choice in choices:
                 yield from self._one_of(choice)
         elif reports_error(chunk):  # vLLM and others: the chunk itself is the error
@@ -200,7 +200,7 @@ class ChatDecoder:
             yield ProviderData(NAME, extra)
 
     def _one_of(self, choice: ChatChoice) -> Iterator[Event]:
-        """Who asks for several replies gets the first; where none has its number, the one that came first."""
+        """Use the first of several replies; if none has its number, the one that came first."""
         if not choice.get("index"):
             self._others = None
             yield from self._choice(choice)
@@ -208,7 +208,7 @@ class ChatDecoder:
             self._others.append(choice)
 
     def break_off(self) -> Iterator[Event]:
-        """What was spoken so far."""
+        """Yield the audio received so far."""
         yield from self._close()
         if sound := self._samples.take():
             yield FileAdded(sound)
@@ -224,7 +224,7 @@ class ChatDecoder:
         finish = FINISH.get(word.lower(), "unknown")
         if self._refuses and finish in ("stop", "tool_calls", "unknown"):
             word, finish = "refusal", "refusal"
-        torn = self.finish_word is None and not self._over  # or whole: not all imitators say when it is over
+        torn = self.finish_word is None and not self._over  # or complete: not all imitators mark the end
         yield from self._calls.close(cut=torn or finish in BROKEN_OFF)
         if len(self._calls) and finish in ("stop", "unknown") and not torn:
             finish = "tool_calls"
@@ -245,7 +245,7 @@ class ChatDecoder:
                 yield from self._reasoning(thought, "reasoning")
             if pieces := delta.get("reasoning_details"):
                 self._details += pieces
-                if not thought:  # else it says the same
+                if not thought:  # otherwise it has the same text
                     yield from self._reasoning(readable_details(pieces))
             if content := delta.get("content"):
                 yield from self._text(content) if isinstance(content, str) else self._blocks(content)
@@ -288,7 +288,7 @@ class ChatDecoder:
         return self._prose.text(text) if self._in_text else self._begin_text(self._blank + text)
 
     def _begin_text(self, text: str) -> Iterator[Event]:
-        if not text.strip():  # some models put blank lines before a call: that is no answer
+        if not text.strip():  # Some models put blank lines before a call, which are not an answer.
             self._blank = text
             return
         if self._details:
@@ -356,7 +356,7 @@ def _usage(tokens: ChatTokens) -> Usage:
     of_output = counts(tokens.get("completion_tokens_details"))
     thought = count(of_output.get("reasoning_tokens"))
     if tokens.get("total_tokens") == input + output + thought:
-        output += thought  # xAI counts thoughts beside the answer, the others in it
+        output += thought  # xAI counts reasoning separately, others include it in the answer
     return Usage.claimed(
         input,
         output,
@@ -368,14 +368,14 @@ def _usage(tokens: ChatTokens) -> Usage:
 
 
 def _filtered(results: dict[str, FilterResult | None]) -> str:
-    """The categories that Azure filtered."""
+    """Return the categories that Azure filtered."""
     return ", ".join(
         name.replace("_", " ") for name, result in results.items() if result and result.get("filtered")
     )
 
 
 def _error_of(error: JsonValue) -> ProviderError:
-    """An error inside a stream that began well. Its status, if any, is written into it."""
+    """Return an error inside a stream that began well. The error itself contains the status, if any."""
     report = error if isinstance(error, dict) else {}
     codes = (report.get("status_code"), report.get("status"), report.get("code"))
     status = next((code for code in codes if isinstance(code, int) and 400 <= code < 600), None)
@@ -383,5 +383,5 @@ def _error_of(error: JsonValue) -> ProviderError:
 
 
 def _is_reply(choice: Mapping[str, Any]) -> bool:
-    """Whether a choice holds an answer, or says that a filter kept it back: Azure leaves the message out."""
+    """Return whether a choice has an answer, or was filtered: Azure leaves the message out then."""
     return bool(choice.get("message")) or choice.get("finish_reason") == "content_filter"

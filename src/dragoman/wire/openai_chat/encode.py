@@ -1,4 +1,4 @@
-"""The body of a chat completion. Pure: the bytes of files are in `attachments`."""
+"""Build the body of a chat completion. Pure: the bytes of files are in `attachments`."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _assistant(
 
 
 def _as_they_came(thoughts: list[Reasoning], text: JsonValue) -> Body:
-    """Thoughts under the name they came by: many models are trained on them, between calls above all."""
+    """Return reasoning in its original field: many models are trained on it, especially between calls."""
     named = [thought for thought in thoughts if thought.field_name and thought.text]
     if not named:
         return {}
@@ -106,7 +106,7 @@ def _call(id: str, call: ToolCall, model: str, quirks: Quirks) -> Body:
 
 
 def _joined(parts: tuple[Part, ...]) -> str:
-    """The text of a reply. What stood beside a call or a thought becomes a paragraph of its own."""
+    """Return the text of a reply. Text after a call or reasoning becomes a separate paragraph."""
     text = ""
     before: Part | None = None
     for part in parts:
@@ -117,7 +117,7 @@ def _joined(parts: tuple[Part, ...]) -> str:
 
 
 def _content(parts: tuple[Part, ...], attachments: Attachments) -> str | list[JsonValue]:
-    """Text alone is sent as a string: every imitator understands that."""
+    """Return the content. Text alone is sent as a string, which every imitator understands."""
     content = [_content_part(part, attachments) for part in parts]
     texts = [part["text"] for part in content if part["type"] == "text"]
     return "\n\n".join(map(str, texts)) if len(texts) == len(content) else [*content]

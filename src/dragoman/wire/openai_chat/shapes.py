@@ -1,4 +1,4 @@
-"""Chat Completions on the wire: their words, and the chunks as far as we read them.
+"""Define Chat Completions on the wire: its terms, and the fields of its chunks that we read.
 
 Any field may be missing or null; the imitators differ in which.
 """
@@ -15,7 +15,7 @@ NAME = "openai_chat"
 
 # ── words ─────────────────────────────────────────────────────────────────────────────────────────
 
-THINKING = "thinking"  # the type of Mistral's blocks that hold a thought
+THINKING = "thinking"  # the type of Mistral's reasoning blocks
 
 FINISH = {
     "stop": "stop",
@@ -31,12 +31,12 @@ FINISH = {
     "network_error": "error",  # Z.ai
     "sensitive": "filter",  # Z.ai
     "abort": "error",  # vLLM
-    "repetition": "error",  # vLLM: it said the same again and again
+    "repetition": "error",  # vLLM: the model repeated itself
     "eos": "stop",  # Together
     "eos_token": "stop",  # TGI
     "stop_sequence": "stop",
     "complete": "stop",
-    # what gateways pass on from the other protocols
+    # words that gateways pass on from the other protocols
     "tool_use": "tool_calls",
     "refusal": "refusal",
     "safety": "safety",
@@ -76,11 +76,11 @@ USAGE_FIELDS = frozenset(
 # ── chunks ────────────────────────────────────────────────────────────────────────────────────────
 
 ReasoningDetail: TypeAlias = dict[str, JsonValue]
-"""One of OpenRouter's `reasoning_details`: text, a summary or encrypted data, or a piece of one."""
+"""One of OpenRouter's `reasoning_details`: text, a summary or encrypted data, or a chunk of one."""
 
 
 class ChatBlock(TypedDict, total=False):
-    """Mistral's content, where it is a list: text, or a thought that is a list of texts again."""
+    """Mistral's content, if it is a list: text, or reasoning that is itself a list of texts."""
 
     type: str
     text: str | None
@@ -96,7 +96,7 @@ class ChatCallPiece(TypedDict, total=False):
     index: int | None
     id: str | None
     function: ChatFunction | None
-    extra_content: dict[str, dict[str, str]] | None  # Gemini's mark on a call
+    extra_content: dict[str, dict[str, str]] | None  # Gemini's signature of a call
 
 
 class ChatSource(TypedDict, total=False):
@@ -108,20 +108,20 @@ class ChatSource(TypedDict, total=False):
 
 
 class ChatAnnotation(ChatSource, total=False):
-    """A source of the answer, of searching models. Some imitators write its fields right here."""
+    """A source of an answer with search. Some imitators put its fields here."""
 
     type: str
     url_citation: ChatSource | None
 
 
 class ChatImage(TypedDict, total=False):
-    """A picture that the model made: OpenRouter, LiteLLM."""
+    """An image that the model made: OpenRouter, LiteLLM."""
 
     image_url: dict[str, str] | None
 
 
 class ChatSound(TypedDict, total=False):
-    """What the model speaks: OpenAI. Streamed it is bare samples."""
+    """Audio from the model: OpenAI. If streamed, it is raw samples."""
 
     data: str | None
     transcript: str | None
@@ -134,7 +134,7 @@ class ChatDelta(TypedDict, total=False):
     reasoning: str | None  # Ollama, OpenRouter, vLLM
     reasoning_details: list[ReasoningDetail] | None
     tool_calls: list[ChatCallPiece] | None
-    function_call: ChatFunction | None  # what calls were called before there could be several
+    function_call: ChatFunction | None  # the name of calls before there could be several
     annotations: list[ChatAnnotation] | None
     images: list[ChatImage] | None
     audio: ChatSound | None
@@ -151,7 +151,7 @@ class ChatTokens(TypedDict, total=False):
 
 
 class FilterResult(TypedDict, total=False):
-    """What Azure's filter says of one category."""
+    """The result of Azure's filter for one category."""
 
     filtered: bool | None
     severity: str | None
@@ -160,7 +160,7 @@ class FilterResult(TypedDict, total=False):
 class ChatChoice(TypedDict, total=False):
     index: int | None
     delta: ChatDelta | None
-    message: ChatDelta | None  # of a reply that comes whole
+    message: ChatDelta | None  # of a reply that is not streamed
     finish_reason: str | None
     usage: ChatTokens | None  # Moonshot writes it here
     logprobs: JsonValue
@@ -170,7 +170,7 @@ class ChatChoice(TypedDict, total=False):
 
 class ChatChunk(TypedDict, total=False):
     object: str | None
-    citations: list[str] | None  # Perplexity, xAI: addresses
+    citations: list[str] | None  # Perplexity, xAI: URLs
     search_results: list[ChatSource] | None  # Perplexity: with their titles
     choices: list[ChatChoice] | None
     usage: ChatTokens | None

@@ -1,4 +1,4 @@
-"""OpenAI's Images, to make and to change pictures, also of those that imitate it, such as xAI."""
+"""Speak OpenAI's Images API, to make and to edit images, and that of imitators such as xAI."""
 
 from __future__ import annotations
 

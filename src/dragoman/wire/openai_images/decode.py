@@ -1,4 +1,4 @@
-"""Decodes pictures as they are made: streamed, with what they look like on the way, or whole in JSON."""
+"""Decode images: streamed with previews, or complete in JSON."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _BEGINNINGS = {"iVBOR": "png", "/9j/": "jpeg", "UklGR": "webp", "R0lGOD": "gif"}
 
 
 class ImageData(TypedDict, total=False):
-    """One picture of an answer, in either of two forms."""
+    """One image of an answer, in one of two forms."""
 
     b64_json: str | None
     url: str | None
     revised_prompt: str | None
     output_format: str | None
-    respect_moderation: bool | None  # xAI: False where there is nothing to see
+    respect_moderation: bool | None  # xAI: False if the image was blocked
 
 
 class ImagesDecoder:
-    """One reply. `finish_word` is set once a picture has come."""
+    """One reply. `finish_word` is set once an image has come."""
 
     def __init__(self) -> None:
         self.finish_word: str | None = None
@@ -57,7 +57,7 @@ class ImagesDecoder:
 
     @property
     def usage(self) -> Usage:
-        """As far as it is known by now."""
+        """The usage known so far."""
         details = counts(self._usage.get("input_tokens_details"))
         usage = Usage.claimed(
             self._usage.get("input_tokens"),
@@ -88,7 +88,7 @@ class ImagesDecoder:
             raise provider_error(event)
 
     def _each(self, data: list[Any], format: JsonValue) -> Iterator[Event]:
-        """One image after the other. Each is dropped here once it was handed out."""
+        """Yield one image after another, and drop each here once it was passed on."""
         data.reverse()
         while data:
             if isinstance(one := data.pop(), dict):

@@ -1,4 +1,4 @@
-"""The body of a request for pictures. Pure: the bytes of files are in `attachments`."""
+"""Build the body of an image request. Pure: the bytes of files are in `attachments`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dragoman.wire.options import with_extra
 
 Body: TypeAlias = dict[str, JsonValue]
 
-PARTIALS = 2  # pictures that are shown while one is made, unless an option says how many
+PARTIALS = 2  # previews of an image, unless an option sets their number
 _STREAMS = re.compile(r"gpt-image|chatgpt-image")  # models that stream, and always answer in base64
 _MASK = re.compile(r"(?:.*[-_ .])?mask\.\w+", re.IGNORECASE)
 
@@ -38,7 +38,7 @@ def encode(
     streams, partials = _STREAMS.search(request.model) is not None, options.get("partial_images")
     if not streams and quirks.image_data:
         body["response_format"] = quirks.image_data
-    if partials is not None or (streams and options.get("n", 1) == 1):  # several cannot be streamed
+    if partials is not None or (streams and options.get("n", 1) == 1):  # several images cannot be streamed
         body |= {"stream": True, "partial_images": PARTIALS if partials is None else partials}
     if changes_a_picture(request):
         body |= _pictures(request, attachments, quirks)
@@ -52,7 +52,7 @@ def changes_a_picture(request: Request) -> bool:
 
 
 def is_mask(file: File, wanted: JsonValue = None) -> bool:
-    """Whether a picture says where another is to be changed: by the name that an option gives, or its own."""
+    """Return whether an image is a mask for an edit: by the name that an option gives, or its own."""
     if isinstance(wanted, str):
         return file.name == wanted
     return _MASK.fullmatch(file.name or "") is not None

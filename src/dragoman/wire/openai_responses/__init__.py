@@ -1,4 +1,4 @@
-"""OpenAI's Responses, without anything stored on their side: every request carries its whole history."""
+"""Speak OpenAI's Responses API, with nothing stored at OpenAI: every request carries its whole history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decodes the event stream of the Responses API. No network, no clock."""
+"""Decode the event stream of the Responses API. No network, no clock."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from dragoman.wire.provider_errors import provider_error, reports_error
 from dragoman.wire.transport_errors import unfinished
 from dragoman.wire.wire import Prose
 
-# What OpenAI's own tools did, in a line for people, and the sources they found.
+# Describe results of OpenAI's own tools in a line for people, with the sources they found.
 
 
 TELLING = (
@@ -52,7 +52,7 @@ MOST = 300  # characters of a line
 
 
 def describe(item: JsonValue) -> str:
-    """A search's words, the first line of code, a tool's name: whatever says most about the item."""
+    """Return the most informative field of an item: a search query, the first line of code, a tool's name."""
     if not isinstance(item, dict):
         return ""
     action = item.get("action")
@@ -78,7 +78,7 @@ def citation(note: ResponsesAnnotation) -> Citation:
 
 
 class ResponsesDecoder:
-    """One reply. `finish_word` is the provider's own word for how it ended."""
+    """One reply. `finish_word` is the provider's word for how the reply ended."""
 
     def __init__(self, reply: str) -> None:
         self.finish_word: str | None = None
@@ -90,18 +90,18 @@ class ResponsesDecoder:
         self._refuses = False
         self._usage: ResponsesTokens = {}
         self.over = False
-        self._files = 0  # that the model has made
+        self._files = 0  # files that the model has made
         self._annotations: dict[Hashable, list[ResponsesAnnotation]] = {}  # of items that are not done
 
     def whole(self, body: JsonValue) -> Iterable[Event] | None:
-        """A response that was not streamed."""
+        """Return the events of a response that was not streamed."""
         if not isinstance(body, dict) or not isinstance(body.get("output"), list) or not body.get("status"):
             return None
         return [*self._over({"response": cast("Response", body)})]
 
     @property
     def usage(self) -> Usage:
-        """As far as it is known by now."""
+        """The usage known so far."""
         return _usage(self._usage)
 
     def feed(self, frame: bytes) -> Iterable[Event]:
@@ -111,7 +111,7 @@ class ResponsesDecoder:
         kind = event.get("type") or ("error" if reports_error(event) else "")
         if read := _READ.get(kind):
             return read(self, event)
-        # what their own tools do, annotations of the text, and what is newer than this
+        # events of OpenAI's own tools, annotations of the text, and newer types
         return () if kind in SILENT else (_provider_data(event),)
 
     def end(self) -> Iterator[Event]:
@@ -142,7 +142,7 @@ class ResponsesDecoder:
         yield from self._prose.reasoning(event.get("delta") or "")
 
     def _summary_part(self, event: ResponsesEvent) -> Iterator[Event]:
-        if event.get("summary_index"):  # each part of a summary is a thought of its own
+        if event.get("summary_index"):  # Each part of a summary is separate reasoning.
             yield from self._prose.close()
 
     def _message_done(self, place: Hashable, item: ResponsesItem) -> Iterator[Event]:
@@ -152,13 +152,13 @@ class ResponsesDecoder:
             yield from self._prose.text(_text_of(contents))
         whole = [note for content in contents for note in content.get("annotations") or ()]
         if notes := whole or self._annotations.pop(place, []):
-            yield TextCited([*map(citation, notes)])  # before its text ends, as the vendor's own stream does
+            yield TextCited([*map(citation, notes)])  # before its text ends, as in the vendor's own stream
         self._prose.phase = item.get("phase")
         yield from self._prose.close()
         self._prose.phase = None
 
     def _annotation(self, event: ResponsesEvent) -> Iterator[Event]:
-        """A source, while the text comes: the message that is done lists all of them once more."""
+        """Collect a source during the text: the final message lists all of them again."""
         if note := event.get("annotation"):
             self._annotations.setdefault(_place_of(event), []).append(note)
         yield _provider_data(event)
@@ -166,7 +166,7 @@ class ResponsesDecoder:
     def _reasoning_done(self, place: Hashable, item: ResponsesItem) -> Iterator[Event]:
         if place not in self._seen:
             yield from self._prose.reasoning(_text_of(item.get("summary")) or _text_of(item.get("content")))
-        # Without its encrypted form or its words the item is only a name, and we ask them to keep nothing.
+        # Without its encrypted form or its text, the item is only an ID, and we ask OpenAI to store nothing.
         whole = item.get("encrypted_content") or item.get("content")
         yield from self._prose.close(opaque=cast("JsonValue", item) if whole else None)
 
@@ -194,13 +194,13 @@ class ResponsesDecoder:
             yield from self._calls.end(place, item.get("arguments"))
 
     def _text_call_done(self, place: Hashable, item: ResponsesItem) -> Iterator[Event]:
-        """A call of a tool that takes a text: it is the argument `input` here."""
+        """Add a call of a tool that takes a text, as the argument `input`."""
         yield from self._prose.close()
         text = {"input": item.get("input") or ""}
         yield from self._calls.whole(item.get("name") or "", {**text}, id=_call_id(item))
 
     def _search_done(self, place: Hashable, item: ResponsesItem) -> Iterator[Event]:
-        """A search for tools that we run: a call of `find_tools`. One that they ran is an item of theirs."""
+        """Add a tool search that we run, as a call of `find_tools`. One that OpenAI ran is OpenAI's item."""
         if item.get("execution") != "client":
             yield from self._own_item(item)
             return
@@ -220,7 +220,9 @@ class ResponsesDecoder:
         yield from self._item_done(_place_of(event), event["item"])
 
     def _item_done(self, place: Hashable, item: ResponsesItem) -> Iterator[Event]:
-        """Some proxies send items only here, whole. What their own tools did goes back to them as it came."""
+        """Add an item. Some proxies send items only here, complete. Results of OpenAI's tools go back
+        unchanged.
+        """
         if done := _DONE.get(item.get("type", "")):
             yield from done(self, place, item)
             self._seen.add(place)
@@ -235,7 +237,7 @@ class ResponsesDecoder:
         yield ItemAdded(item.get("type") or "item", describe(whole), NAME, whole)
 
     def _picture_done(self, place: Hashable, item: ResponsesItem) -> Iterator[Event]:
-        """What it drew is a file. Of the item the rest is told; it does not go back, since the file does."""
+        """Add an image as a file, and the rest of its item for display. Only the file goes back."""
         yield from self._prose.close()
         whole = {**item}
         data, format = whole.pop("result", None), str(whole.get("output_format") or "png")
@@ -255,7 +257,7 @@ class ResponsesDecoder:
         self._usage = counted(response.get("usage"), self._usage)
         if error := response.get("error"):
             raise provider_error(error)
-        if not self._seen:  # nothing came in pieces
+        if not self._seen:  # nothing came in chunks
             for place, item in enumerate(response.get("output") or ()):
                 yield from self._item_done(place, item)
         self.over = True
@@ -316,7 +318,7 @@ def _picture(base64: str, format: str, number: int) -> File:
 
 
 def _place_of(event: ResponsesEvent) -> Hashable:
-    """What identifies an item: its place, or its name where a proxy sends no place."""
+    """Return an item's key: its position, or its ID if a proxy sends no position."""
     place = event.get("output_index")
     if place is not None:
         return place

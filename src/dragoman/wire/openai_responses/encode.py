@@ -1,4 +1,4 @@
-"""The body of a request to the Responses API. Pure: the bytes of files are in `attachments`."""
+"""Build the body of a request to the Responses API. Pure: the bytes of files are in `attachments`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def encode(
     body["store"] = False
     include: list[JsonValue] = []
     if not quirks.no_encrypted_reasoning:
-        include.append(ENCRYPTED_REASONING)  # thoughts come back to us, for nothing is stored there
+        include.append(ENCRYPTED_REASONING)  # We receive the reasoning, because OpenAI stores nothing.
     chances = request.options.get("logprobs")
     if chances is not None and chances is not False:
         include.append(CHANCES)
@@ -83,7 +83,7 @@ def _input(request: Request, quirks: Quirks, attachments: Attachments) -> Iterat
 
 
 def _is_own(part: Part, model: str) -> bool:
-    """Whether it is an item of the provider's own that this model made."""
+    """Return whether a part is the provider's own item that this model made."""
     return isinstance(part, ProviderItem) and may_replay(part, NAME, model) and isinstance(part.opaque, dict)
 
 
@@ -95,7 +95,7 @@ def _assistant(
     *,
     searches: bool = False,
 ) -> Iterator[Body]:
-    """A reply, item by item in its order. A thought is sent only together with what follows it."""
+    """Yield a reply, item by item in order. Reasoning is sent only together with the item after it."""
     thoughts: list[Body] = []
     for part in message.parts:
         if isinstance(part, Reasoning):
@@ -108,7 +108,7 @@ def _assistant(
             said: Body = {"role": "assistant", "content": part.text}
             yield said if part.phase is None else {**said, "phase": part.phase}
         elif isinstance(part, ProviderItem):
-            assert isinstance(part.opaque, dict)  # else `lower` has dropped it
+            assert isinstance(part.opaque, dict)  # otherwise `lower` has dropped it
             yield part.opaque
         else:
             id, call = next(calls)
@@ -120,7 +120,7 @@ def _assistant(
 
 
 def _custom_tools(request: Request) -> set[str]:
-    """The names of tools that take a text instead of an object."""
+    """Return the names of tools that take a text instead of an object."""
     tools = [tool for tool in hosted_tools(request.options) if isinstance(tool, dict)]
     return {str(tool.get("name")) for tool in tools if tool.get("type") == "custom"}
 
@@ -142,7 +142,7 @@ def _output(call: ToolCall, attachments: Attachments) -> str | list[JsonValue]:
 
 
 def _content(parts: tuple[Part, ...], attachments: Attachments) -> str | list[JsonValue]:
-    """Text alone is sent as a string: every imitator understands that."""
+    """Return the content. Text alone is sent as a string, which every imitator understands."""
     content = [_content_part(part, attachments) for part in parts]
     texts = [part["text"] for part in content if part["type"] == "input_text"]
     return "\n\n".join(map(str, texts)) if len(texts) == len(content) else [*content]
@@ -178,7 +178,8 @@ def _tools(request: Request, quirks: Quirks) -> Body:
     hosted = hosted_tools(request.options)
     custom = _custom_tools(request)
     searches = quirks.tool_search and searches_tools(request.model)
-    elsewhere = custom | found_in(request) if searches else custom  # what was found stands where it was found
+    # A tool that was found is defined where it was found.
+    elsewhere = custom | found_in(request) if searches else custom
     own = [
         _search_tool(tool) if searches and tool.name == FIND_TOOLS else _tool(tool, quirks)
         for tool in request.tools
@@ -210,7 +211,7 @@ def _chosen(name: str, request: Request) -> Body:
 
 
 def _search_tool(tool: ToolSpec) -> Body:
-    """OpenAI's own word for `find_tools`: what it finds is loaded at the end, behind what is cached."""
+    """Return OpenAI's form of `find_tools`: tools it finds are loaded at the end, after what is cached."""
     body: Body = {"type": "tool_search", "execution": "client", "description": tool.description}
     return {**body, "parameters": one_object(tool.parameters)}
 
@@ -221,7 +222,7 @@ def _tool(tool: ToolSpec, quirks: Quirks) -> Body:
     body: Body = {"type": "function", "name": tool.name}
     body |= {"description": description(tool), "parameters": parameters}
     if not quirks.no_strict:
-        body["strict"] = form is not None  # left out it means true here
+        body["strict"] = form is not None  # The default is true here.
     return body
 
 

@@ -1,4 +1,4 @@
-"""The Responses API on the wire: its words, and the events of its stream as far as we read them.
+"""Define the Responses API on the wire: its terms, and the fields of its stream events that we read.
 
 Any field may be missing or null; the imitators differ in which.
 """
@@ -19,7 +19,7 @@ FINISH = {"completed": "stop", "failed": "error", "cancelled": "error"}
 WHY_INCOMPLETE = {
     "max_output_tokens": "length",
     "content_filter": "filter",
-    # what gateways pass on from the other protocols
+    # words that gateways pass on from the other protocols
     "max_tokens": "length",
     "length": "length",
     "refusal": "refusal",
@@ -55,7 +55,7 @@ SILENT = frozenset(
         *("response.custom_tool_call_input.delta", "response.custom_tool_call_input.done"),
     }
 )
-# What we read of a response, its name and dates, and what only repeats the request.
+# The fields of a response that we read, its name and dates, and fields that only repeat the request.
 RESPONSE_FIELDS = frozenset(
     {
         *("status", "output", "usage", "incomplete_details", "error"),
@@ -77,7 +77,7 @@ USAGE_FIELDS = frozenset(
 
 
 class ResponsesContent(TypedDict, total=False):
-    """A part of a message or of a thought."""
+    """A part of a message or of reasoning."""
 
     type: str
     text: str | None
@@ -87,7 +87,7 @@ class ResponsesContent(TypedDict, total=False):
 
 
 class ResponsesAnnotation(TypedDict, total=False):
-    """A source: an address, or a file of theirs."""
+    """A source: a URL, or a file at OpenAI."""
 
     type: str
     url: str | None
@@ -99,7 +99,7 @@ class ResponsesAnnotation(TypedDict, total=False):
 
 
 class ResponsesItem(TypedDict, total=False):
-    """A message, a thought, a call, or one of the many things that happen on their side."""
+    """A message, reasoning, a call, or one of the many events at OpenAI."""
 
     type: str
     id: str | None
@@ -131,7 +131,7 @@ class Response(TypedDict, total=False):
 
 
 class ResponsesEvent(TypedDict, total=False):
-    """One event of the stream; which of the other fields are there depends on `type`."""
+    """One event of the stream; `type` determines which other fields it has."""
 
     type: str
     output_index: int | None
@@ -149,6 +149,6 @@ class ResponsesEvent(TypedDict, total=False):
 
 
 def searches_tools(model: str) -> bool:
-    """Whether a model of OpenAI's takes `tool_search`: all since gpt-5.4."""
+    """Return whether an OpenAI model supports `tool_search`: all since gpt-5.4."""
     version = re.search(r"gpt-(\d+)(?:\.(\d+))?", model)
     return version is not None and (int(version[1]), int(version[2] or 0)) >= (5, 4)

@@ -1,4 +1,4 @@
-"""JSON schemas made fit for servers that understand only part of what a schema may say."""
+"""Adapt JSON schemas for servers that support only some of the keywords."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Schema: TypeAlias = dict[str, JsonValue]
 NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")  # names → schemas
 LISTED = ("anyOf", "oneOf", "allOf", "prefixItems")
 SINGLE = ("items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames")
-MOST_REFERENCES = 500  # types that refer to each other could fill a library, written out
+MOST_REFERENCES = 500  # expanded, recursive types could become huge
 
 LIMITS = (
     *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
@@ -26,7 +26,9 @@ LIMITS = (
 
 
 def with_inner(schema: Schema, change: Callable[[Schema], Schema]) -> Schema:
-    """The schema with every schema right inside it changed. A property's name is never taken for a word."""
+    """Return the schema with each directly nested schema changed. A property's name is never taken for a
+    keyword.
+    """
 
     def changed(inner: JsonValue) -> JsonValue:
         return change(inner) if isinstance(inner, dict) else inner
@@ -43,9 +45,9 @@ def with_inner(schema: Schema, change: Callable[[Schema], Schema]) -> Schema:
 
 
 def inlined(schema: Schema) -> Schema:
-    """The schema without references: each is replaced by what it stands for.
+    """Return the schema with each reference replaced by its target.
 
-    Where one leads back into itself, or there are too many, only its type remains.
+    If a reference is recursive, or there are too many, only its type remains.
     """
     return _inlined(schema, schema, (), iter(range(MOST_REFERENCES)))
 
@@ -71,9 +73,9 @@ def _found(reference: str, root: Schema) -> Schema:
 
 
 def one_object(schema: Schema) -> Schema:
-    """A tool's parameters as one object with properties.
+    """Return a tool's parameters as one object with properties.
 
-    Alternatives at the top are laid over each other: servers refuse them there. The tool checks again.
+    Alternatives at the top level are merged: servers refuse them there. The tool checks the arguments again.
     """
     alternatives = [key for key in ("anyOf", "oneOf", "allOf") if isinstance(schema.get(key), list)]
     result: Schema = {key: value for key, value in schema.items() if key not in alternatives}
@@ -102,7 +104,9 @@ def _found_in(schema: Schema, root: Schema) -> Schema:
 
 
 def without_limits(schema: Schema) -> Schema:
-    """For servers that build a grammar from it: objects closed, and nothing a grammar cannot count."""
+    """Return the schema for servers that compile a grammar: closed objects, and no limits a grammar cannot
+    count.
+    """
     plain = {
         ("anyOf" if key == "oneOf" else key): value
         for key, value in schema.items()
@@ -114,16 +118,16 @@ def without_limits(schema: Schema) -> Schema:
 
 
 def schema_name(schema: JsonValue) -> str:
-    """A name for it: OpenAI wants one."""
+    """Return a name for the schema, which OpenAI requires."""
     title = schema.get("title") if isinstance(schema, dict) else None
     return re.sub(r"[^A-Za-z0-9_-]", "_", str(title or "response"))[:64]
 
 
-# Writes what a server does not read of a schema into its description, where the model reads it.
+# Write keywords that a server ignores into the description, where the model reads them.
 
 
 def note_words(result: Schema, schema: Schema, words: Iterable[str]) -> None:
-    """Add these words of a schema to the description of what is sent of it. The tool checks again."""
+    """Add these keywords of a schema to the description of what is sent. The tool checks them again."""
     held = [f"{word}: {canonical(schema[word])}" for word in words if schema.get(word) is not None]
     if held:
         text = result.get("description")
@@ -131,7 +135,7 @@ def note_words(result: Schema, schema: Schema, words: Iterable[str]) -> None:
         result["description"] = f"{text} {note}" if isinstance(text, str) and text else note
 
 
-# Checks whether a small value fulfils a schema: the examples of a tool, which some servers check, too.
+# Check whether a small value matches a schema: the examples of a tool, which some servers check, too.
 
 
 _ANNOTATIONS = frozenset(
@@ -155,7 +159,10 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 
 def fits(value: JsonValue, schema: JsonValue) -> bool:
-    """Whether it surely does: False where a schema (without references) has words that are not known here."""
+    """Return whether a value certainly matches.
+
+    False if a schema (without references) has unknown keywords.
+    """
     if not isinstance(schema, dict):
         return schema is True
     if not (_CHECKED | _ANNOTATIONS).issuperset(schema):
@@ -180,7 +187,7 @@ def fits(value: JsonValue, schema: JsonValue) -> bool:
             items = schema.get("items", True)
             return _is_between(len(value), schema, "Items") and all(fits(one, items) for one in value)
         case str():
-            # whether it matches a stranger's expression may take for ever: it is taken not to
+            # matching an untrusted expression could take forever: assume that it fails
             return _is_between(len(value), schema, "Length") and "pattern" not in schema
         case int() | float() if not isinstance(value, bool):
             return _is_between(value, schema, "imum")

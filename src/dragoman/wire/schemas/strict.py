@@ -1,8 +1,8 @@
-"""JSON schemas in OpenAI's strict mode: which it takes, how others are made fit for it, and the way back.
+"""Convert JSON schemas to OpenAI's strict mode and back, and check which schemas it accepts.
 
-Strict mode makes a model's output fit a schema for certain, but takes only part of what a schema may say:
-objects are closed and all their properties required. What is optional becomes nullable there, and a null that
-the schema itself does not allow is taken out of the answer again (`restored`).
+Strict mode guarantees that a model's output matches a schema, but supports only some keywords. Objects are
+closed, and all their properties are required. Optional properties become nullable there. A null that the
+schema itself does not allow is removed from the answer again (`restored`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dragoman.wire.schemas.fields import Schema
 DEEPEST = 10
 MOST_PROPERTIES = 5000
 MOST_VALUES = 1000  # of all enumerations
-MANY_VALUES, LONGEST_VALUES = 250, 15_000  # of one enumeration, and their characters
+MANY_VALUES, LONGEST_VALUES = 250, 15_000  # of one enumeration: values, and their characters
 MOST_CHARACTERS = 120_000  # of names and values
 
 _ANYWHERE = frozenset({"title", "description"})
@@ -48,7 +48,7 @@ class _Loose(Exception):
 
 
 def is_strict(schema: JsonValue) -> bool:
-    """Whether OpenAI's strict mode takes it as it is."""
+    """Return whether OpenAI's strict mode accepts the schema unchanged."""
     if not isinstance(schema, dict) or schema.get("type") != "object":
         return False
     definitions = schema.get("$defs", {})
@@ -78,7 +78,7 @@ def _fits(node: JsonValue, root: Schema, depth: int) -> bool:
 
 
 def _is_plain_text(node: Schema) -> bool:
-    """Whether its format is known, its pattern looks neither ahead nor back, its values are not too long."""
+    """Return whether its format is known, its pattern has no lookaround, and its values are not too long."""
     if "format" in node and node["format"] not in _FORMATS:
         return False
     values = [one for one in _listed(node.get("enum")) if isinstance(one, str)]
@@ -114,10 +114,10 @@ def _nodes(nodes: Iterable[JsonValue]) -> Iterator[Schema]:
 
 
 def strict_form(schema: JsonValue, *, optional: bool = True) -> Schema | None:
-    """The schema as strict mode takes it; None where something would be lost on the way there or back.
+    """Return the schema for strict mode; None if the conversion in either direction would lose something.
 
-    Every value that fits it fits the schema, once it is `restored`. Where that cannot be done, as in a text
-    that streams, `optional=False` leaves alone what has optional properties.
+    Every value that matches it matches the schema, once it is `restored`. If restoring is impossible, as in
+    streamed text, `optional=False` rejects schemas with optional properties.
     """
     if not isinstance(schema, dict) or is_strict(schema):
         return schema if isinstance(schema, dict) else None
@@ -159,7 +159,7 @@ def _branches(node: Schema, branches: list[JsonValue], root: Schema, optional: b
         raise _Loose
     several = [one for one in branches if one != _NULL]
     if len(several) > 1 and any(_has_optional(one, root, ()) for one in several):
-        raise _Loose  # nobody could tell which of them an answer is to be restored by
+        raise _Loose  # It would be ambiguous by which alternative to restore an answer.
     return [_made_strict(one, root, optional) for one in branches]
 
 
@@ -174,7 +174,7 @@ def _closed(node: Schema, root: Schema, optional: bool) -> Schema:
             accepts_null = _accepts_null(inner, root)
             default = inner.get("default") if isinstance(inner, dict) else None
             if not optional or (accepts_null and default is not None):
-                raise _Loose  # null and nothing would mean two things
+                raise _Loose  # null and a missing property would be indistinguishable
             form = form if accepts_null else _nullable(form)
         changed[name] = form
     return {**node, "properties": changed, "required": [*changed], "additionalProperties": False}
@@ -193,7 +193,7 @@ def _nullable(form: Schema) -> Schema:
 
 
 def restored(value: JsonValue, schema: JsonValue) -> JsonValue:
-    """A value without the nulls that stand for an optional property which is not there."""
+    """Return a value without the nulls that represent a missing optional property."""
     return _restored(value, schema, schema if isinstance(schema, dict) else {})
 
 
@@ -215,7 +215,9 @@ def _restored(value: JsonValue, node: JsonValue, root: Schema) -> JsonValue:
 
 
 def _meant(node: JsonValue, root: Schema) -> Schema:
-    """What a node stands for: where a reference leads, or the only alternative beside null."""
+    """Return the schema that a node means: the target of a reference, or the only alternative
+    besides null.
+    """
     for _ in range(DEEPEST):
         if not isinstance(node, dict):
             return {}
@@ -230,7 +232,7 @@ def _meant(node: JsonValue, root: Schema) -> Schema:
 
 
 def restore_calls(events: list[Event], tools: Sequence[ToolSpec]) -> list[Event]:
-    """The events, with calls whose nulls stand for nothing as the tool's own schema has them."""
+    """Return the events, with placeholder nulls removed from calls according to the tool's own schema."""
     for event in events:
         if isinstance(event, CallInputEnd) and event.arguments:
             schema = next((tool.parameters for tool in tools if tool.name == event.tool), None)
@@ -288,7 +290,7 @@ def _type_of_values(node: Schema) -> str | None:
 
 
 def _of_one_type(node: Schema, type: str) -> Schema:
-    """The node as far as it is about values of this type."""
+    """Return the keywords of a node that apply to values of this type."""
     every = frozenset().union(*_OF_TYPE.values())
     words = {key: value for key, value in node.items() if key not in _ANYWHERE and key != "type"}
     return {"type": type} | {
