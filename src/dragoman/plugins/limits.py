@@ -39,7 +39,7 @@ class RoundLimit(Plugin):
 
     def __init__(self, max_rounds: int = 10) -> None:
         if type(max_rounds) is not int:
-            raise ConfigError(f"max_rounds is a whole number of 0 or more, not {max_rounds!r}")
+            raise ConfigError(f"'max_rounds' must be a whole number of 0 or more, not {max_rounds!r}.")
         Limits(max_rounds=max_rounds)  # raises ConfigError for an invalid limit
         self.max_rounds = max_rounds
 

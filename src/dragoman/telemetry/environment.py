@@ -62,7 +62,7 @@ def _exporter(environment: Mapping[str, str], signal: str) -> Exporter | None:
             return "otlp"
         case "prometheus" if signal == "METRICS":
             return None  # The route /metrics serves Prometheus.
-    raise ConfigError(f"{variable}={named}: there are otlp, console and none")
+    raise ConfigError(f"Unknown exporter {variable}={named}. Choose otlp, console or none.")
 
 
 def _check_protocol(environment: Mapping[str, str], signal: str) -> None:

@@ -103,7 +103,7 @@ class Telemetry:
                 try:
                     observer.take(observed)
                 except Exception:  # A failure in one turn must not stop reports about others.
-                    _log.warning("a turn could not be told of", exc_info=True)
+                    _log.warning("cannot report a turn", exc_info=True)
 
     async def look(self) -> None:
         """Count the turns, and those that wait."""
