@@ -1,6 +1,6 @@
-"""Dragoman: the runtime for conversations in which a language model calls tools.
+"""Dragoman: a runtime for conversations in which a language model calls tools.
 
-The public names, each imported when it is first used: `import dragoman` itself costs next to nothing.
+Each public name is imported on first use, so `import dragoman` itself costs almost nothing.
 """
 
 from importlib import import_module

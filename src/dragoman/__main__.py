@@ -1,4 +1,4 @@
-"""`python -m dragoman`: the terminal program."""
+"""Run the terminal program: `python -m dragoman`."""
 
 from __future__ import annotations
 

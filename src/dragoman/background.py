@@ -1,4 +1,4 @@
-"""Work that nobody awaits, such as loops and chores: what fails is logged, and what is to go on goes on."""
+"""Run work that no caller awaits, such as loops and chores. Failures are logged, and loops continue."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from typing import Any, TypeVar
 from dragoman.errors import StoreUnavailable
 
 _log = logging.getLogger("dragoman.background")
-_LONGEST = 5.0  # seconds between two tries of a loop that fails again and again
+_LONGEST = 5.0  # maximum seconds between two tries of a loop that fails repeatedly
 
 
 async def to_its_end(work: Coroutine[Any, Any, None]) -> None:
-    """Do it, though who waits for it is cancelled: they hear of that when it is over."""
+    """Run work to its end, even if the caller is cancelled. The cancellation is raised afterwards."""
     task, cancelled = asyncio.create_task(work), None
     while not task.done():
         try:
             await asyncio.wait([task])
-        except asyncio.CancelledError as error:  # in a cancelled scope of anyio each wait raises one
+        except asyncio.CancelledError as error:  # In a cancelled scope of anyio, each wait raises this.
             cancelled = error
     task.result()
     if cancelled is not None:
@@ -30,17 +30,17 @@ async def to_its_end(work: Coroutine[Any, Any, None]) -> None:
 
 
 class Background:
-    """The tasks of one runtime. Each has a name, by which the log tells of its failure."""
+    """The tasks of one runtime. The log names a failed task."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def run(self, name: str, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
-        """Do it once."""
+        """Run the work once."""
         return self._watch(asyncio.create_task(self._once(name, work), name=name))
 
     def repeat(self, name: str, work: Callable[[], Awaitable[None]], *, every: float) -> asyncio.Task[None]:
-        """Do it again and again. After a failure it is begun again, later and later as long as it fails."""
+        """Run the work periodically. After failures, the pauses get longer."""
         return self._watch(asyncio.create_task(self._for_ever(name, work, every), name=name))
 
     async def close(self) -> None:
@@ -49,7 +49,7 @@ class Background:
             for task in tasks:
                 task.cancel()
             _, left = await asyncio.wait(tasks, timeout=1.0)
-            tasks = [*left]  # one that waits for something else may have swallowed it
+            tasks = [*left]  # A task that waits for another can have swallowed the cancellation.
 
     def _watch(self, task: asyncio.Task[None]) -> asyncio.Task[None]:
         self._tasks.add(task)
@@ -74,39 +74,40 @@ class Background:
                 failures, last = 0, ""
             except Exception as error:
                 failures += 1
-                if (text := f"{type(error).__name__}: {error}") != last:  # the same failure is told once
+                if (text := f"{type(error).__name__}: {error}") != last:  # A repeated failure is logged once.
                     trace = not isinstance(error, StoreUnavailable)
                     _log.error("%s failed, trying again: %s", name, error, exc_info=trace)
                     last = text
 
 
-# Runs a blocking function in a thread of its own, so that it holds up neither the loop nor the exit.
+# This runs a blocking function in a separate thread, so that it delays neither the loop nor the exit.
 
 
 T = TypeVar("T")
 
 
 async def in_thread(function: Callable[[], T]) -> T:
-    """Run it beside the event loop. A thread that hangs holds up neither other calls nor the exit."""
+    """Run a function outside the event loop. A hanging thread delays neither other calls nor the exit."""
     loop, within = asyncio.get_running_loop(), contextvars.copy_context()
     ended: asyncio.Future[T] = loop.create_future()
 
     def tell(settle: Callable[[], None]) -> None:
-        if not ended.done():  # else nobody waits any more: cancelled, or out of time
+        if not ended.done():  # Otherwise the caller no longer waits: it was cancelled, or its time was over.
             settle()
 
     def work() -> None:
         settle: Callable[[], None]
         try:
             settle = partial(ended.set_result, within.run(function))
-        except StopIteration as error:  # no future takes one: it would end whoever waits
+        # A future refuses this exception, and it would end the waiting coroutine.
+        except StopIteration as error:
             settle = partial(ended.set_exception, RuntimeError(f"it raised StopIteration: {error}"))
         except BaseException as error:
             settle = partial(ended.set_exception, error)
         try:
             loop.call_soon_threadsafe(tell, settle)
         except RuntimeError:
-            pass  # the loop is closed: the program ended before the thread did
+            pass  # The loop is closed, because the program ended before the thread did.
 
     threading.Thread(target=work, name="dragoman-tool", daemon=True).start()
     return await ended

@@ -1,4 +1,6 @@
-"""Every sentence that has a code, in English. The page has the other languages (`web/src/i18n`)."""
+"""Define the English text of every sentence with a code. The web UI has the other languages
+(`web/src/i18n`).
+"""
 
 from __future__ import annotations
 

@@ -1,30 +1,30 @@
-"""Every error Dragoman raises on purpose, and who is meant to read it.
+"""Define every error that Dragoman raises on purpose, and the reader of each.
 
 DragomanError
-├── ProviderError           a model's server said no; `.retryable` says whether asking again may help
-│   ├── ContextOverflow     the request was longer than the model can take
-│   └── OutputInvalid       the answer is no value of the type that was asked for
-├── ToolFailed              a tool said no; the model reads the text and may try again
-├── BadRequest              the caller asked for something that cannot be; nothing was stored
-│   ├── NotFound            no such conversation, message, turn, call or question
-│   ├── Forbidden           a user may see it, and may not do that with it
+├── ProviderError           a model's server refused; `.retryable` tells whether a retry can help
+│   ├── ContextOverflow     the request was longer than the model accepts
+│   └── OutputInvalid       the answer does not match the requested type
+├── ToolFailed              a tool failed; the model reads the text and can try again
+├── BadRequest              the caller's request is impossible; nothing was stored
+│   ├── NotFound            unknown conversation, message, turn, call or approval request
+│   ├── Forbidden           a user can see the conversation, but must not do that with it
 │   ├── TurnBusy            a turn of this branch is still running
-│   ├── KeyReused           the idempotency key of a send was used for something else
-│   ├── TurnEnded           the turn is over: it can be neither steered nor answered
-│   ├── AlreadyAnswered     somebody else was first
-│   ├── Unanswered          a person has to decide, and the caller passed `strict`
-│   └── RevertConflict      files were changed since: going back would lose that
+│   ├── KeyReused           a different send has used the idempotency key
+│   ├── TurnEnded           the turn has ended: it can be neither steered nor answered
+│   ├── AlreadyAnswered     another user was first
+│   ├── Unanswered          a user must decide, and the caller passed `strict`
+│   └── RevertConflict      files have changed since: a revert would lose that
 ├── ConfigError             the configuration or the construction of a component is wrong
-├── Unreadable              one thing in the store is damaged, or of a newer version; the rest is not
-├── StoreUnavailable        the store cannot be used now: locked, full, out of reach
-└── EngineError             ours: a bug, or two owners of one turn; nobody catches these
+├── Unreadable              one item of the store is damaged, or of a newer version; the rest is fine
+├── StoreUnavailable        the store cannot be used now: locked, full, unreachable
+└── EngineError             a bug in Dragoman, or two owners of one turn; do not catch these
     ├── IllegalFact         the machine's table does not allow this fact in this state
     ├── Fenced              another process has taken this turn over
-    ├── TurnInterrupted     the program stops; the turn goes on when it is started again
-    └── TurnQuarantined     the turn cannot resume here: what it needs is missing, or cannot be read
+    ├── TurnInterrupted     the program stops; the turn resumes when it is started again
+    └── TurnQuarantined     the turn cannot resume here: what it needs is missing or unreadable
 
-Each docstring says when it is raised and, after a blank line, what to do. A script makes
-`docs/reference/errors.md` of them.
+Each docstring says when the error is raised and, after a blank line, what to do. A script generates
+`docs/reference/errors.md` from them.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from collections.abc import Sequence
 from dragoman.sentences import sentence
 
 ENDS_THE_PROGRAM = (KeyboardInterrupt, SystemExit)
-"""All else that is no Exception, such as a failed test or a panic of Rust code, counts as one."""
+"""Every other BaseException, such as a failed test or a panic of Rust code, is treated as an Exception."""
 
 
 class DragomanError(Exception):
-    """Raised as one of the errors below, never itself.
+    """Only the errors below are raised, never this class.
 
     `except DragomanError` catches all of them and nothing else.
     """
@@ -47,7 +47,7 @@ class DragomanError(Exception):
 class ProviderError(DragomanError):
     """A model could not answer: its server refused, did not respond, or disconnected.
 
-    Where `retryable` is true, asking again may help, and was tried already; else follow the `hint`.
+    If `retryable` is true, a retry can help, and Dragoman has already tried. Otherwise follow the `hint`.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class ProviderError(DragomanError):
         self.retryable = retryable
         self.retry_after = retry_after
         self.hint = hint
-        self.sent: frozenset[str] = frozenset()  # the fields of the body that was refused
+        self.sent: frozenset[str] = frozenset()  # the fields of the refused body
 
     def __str__(self) -> str:
         if not self.hint:
@@ -82,13 +82,15 @@ class ProviderError(DragomanError):
 
 
 def _without_stop(text: str) -> str:
-    return text.removesuffix(".") if text.endswith(".") else text  # which keeps a code
+    # `removesuffix` of a sentence keeps its code.
+    return text.removesuffix(".") if text.endswith(".") else text
 
 
 class ContextOverflow(ProviderError):
-    """The request is longer than the model can take, and compaction did not make it fit.
+    """The request is longer than the model accepts, and compaction did not make it fit.
 
-    Send less, choose a model with a larger context, or let earlier messages be summed up (`compact_at`).
+    Send less, choose a model with a larger context, or let Dragoman summarize earlier messages
+    (`compact_at`).
     """
 
     def __init__(self, message: str, *, status: int | None = None, hint: str | None = None) -> None:
@@ -110,21 +112,21 @@ class OutputInvalid(ProviderError):
 class ToolFailed(DragomanError):
     """A tool failed: the model reads the text, and the turn continues.
 
-    Raise it in a tool of your own, with words that tell the model what to do instead.
+    Raise it in your tool, with words that tell the model what to do instead.
     """
 
 
 class BadRequest(DragomanError):
     """The request is impossible. Dragoman stored nothing.
 
-    Change what is asked for, as the message says.
+    Change the request as the message says.
     """
 
 
 class NotFound(BadRequest):
-    """No conversation, turn, question, model or other thing (`noun`) has this name.
+    """No conversation, turn, approval request, model or other object (`noun`) has this name.
 
-    Look the name up in a list; it may have been deleted, or belong to somebody else.
+    Look the name up in a list. The object can be deleted, or belong to another user.
     """
 
     def __init__(self, noun: str, id: str, hint: str = "") -> None:
@@ -135,9 +137,9 @@ class NotFound(BadRequest):
 
 
 class Forbidden(BadRequest):
-    """A user may see the conversation, and may not do that in it.
+    """A user can see the conversation, but must not do that in it.
 
-    Ask its owner for another role, or do it in a conversation of your own: `dragoman share` shows the roles.
+    Ask its owner for another role, or use a conversation of yours: `dragoman share` shows the roles.
     """
 
 
@@ -153,9 +155,9 @@ class TurnBusy(BadRequest):
 
 
 class KeyReused(BadRequest):
-    """Another send used the idempotency key (`key`) within a day, with other content.
+    """A different send has used the idempotency key (`key`) within a day.
 
-    Use a new key for each send; repeat a key only to repeat the same send.
+    Use a new key for each send. Repeat a key only to repeat the same send.
     """
 
     def __init__(self, key: str) -> None:
@@ -176,9 +178,9 @@ class TurnEnded(BadRequest):
 
 
 class AlreadyAnswered(BadRequest):
-    """Another answer came first, or the question was withdrawn.
+    """Another answer came first, or the approval request was withdrawn.
 
-    Nothing: `how` says what was decided.
+    Nothing: `how` names the decision.
     """
 
     def __init__(self, question: str, how: str) -> None:
@@ -190,14 +192,14 @@ class AlreadyAnswered(BadRequest):
 class Unanswered(BadRequest):
     """A user would have to decide about a call, and the caller passed `strict`.
 
-    Allow the call by a rule, or answer the question that the message names.
+    Allow the call by a rule, or answer the approval request that the message names.
     """
 
 
 class RevertConflict(BadRequest):
-    """Going back would lose what was done to the same files since, by whomever. Nothing was changed.
+    """A revert would lose later changes to the same files. Nothing was changed.
 
-    Look at `conflicts`, the paths and what is the matter with each; repair them, or force it.
+    Look at `conflicts`, the paths with their problems. Repair the files, or force the revert.
     """
 
     def __init__(self, conflicts: Sequence[tuple[str, str]]) -> None:
@@ -212,14 +214,14 @@ class RevertConflict(BadRequest):
 class ConfigError(DragomanError):
     """The configuration, or the way you built a component, is wrong.
 
-    Change the setting or argument that the message names; nothing has begun.
+    Change the setting or argument that the message names. Nothing has begun.
     """
 
 
 class Unreadable(DragomanError):
-    """One thing in the store is unreadable: it is damaged, or a newer version wrote it.
+    """One item in the store is unreadable: it is damaged, or a newer version wrote it.
 
-    Go on with the next; export this one as it is stored, delete it, or open it with the newer version.
+    Continue with the next one. Export this one as it is stored, delete it, or open it with the newer version.
     """
 
     def __init__(self, noun: str, id: str, why: str) -> None:
@@ -230,9 +232,9 @@ class Unreadable(DragomanError):
 
 
 class StoreUnavailable(DragomanError):
-    """The store is locked, full or out of reach. Dragoman wrote nothing.
+    """The store is locked, full or unreachable. Dragoman wrote nothing.
 
-    Where `retryable` is true, try again soon; else follow the `hint` first.
+    If `retryable` is true, try again soon. Otherwise follow the `hint` first.
     """
 
     def __init__(self, what: str, hint: str, *, retryable: bool = False) -> None:
@@ -242,9 +244,9 @@ class StoreUnavailable(DragomanError):
 
 
 class EngineError(DragomanError):
-    """A bug of ours, or a second owner of a turn.
+    """A bug in Dragoman, or a second owner of a turn.
 
-    Do not catch it; report it, with the message.
+    Do not catch it. Report it, with the message.
     """
 
 
@@ -256,9 +258,9 @@ class IllegalFact(EngineError):
 
 
 class Fenced(EngineError):
-    """Another process has taken this turn over, and this one may no longer write to it.
+    """Another process has taken this turn over, and this one must not write to it any longer.
 
-    Nothing: the turn goes on there. Follow it by its id.
+    Nothing: the turn continues there. Follow it by its ID.
     """
 
     def __init__(self, turn: str, epoch: int) -> None:
@@ -272,7 +274,7 @@ class Fenced(EngineError):
 class TurnInterrupted(EngineError):
     """The program stopped during the turn.
 
-    Open the store again: the turn goes on.
+    Open the store again: the turn resumes.
     """
 
     def __init__(self, turn: str) -> None:

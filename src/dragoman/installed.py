@@ -1,4 +1,6 @@
-"""What installed packages bring, by the entry points `dragoman.plugins`, `.tools` and `.providers`."""
+"""Load extensions of installed packages, by the entry points `dragoman.plugins`, `.tools` and
+`.providers`.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ Kind: TypeAlias = Literal["plugins", "tools", "providers"]
 
 @cache
 def installed(kind: Kind) -> dict[str, EntryPoint]:
-    """By name. Nothing of it is imported."""
+    """Return the entry points by name, without importing them."""
     return {point.name: point for point in entry_points(group=f"dragoman.{kind}")}
 
 
@@ -33,7 +35,9 @@ def load_installed(kind: Kind, name: str, others: Iterable[str] = ()) -> object:
 
 
 def import_object(path: str) -> object:
-    """`package.module:Name` → the object. ConfigError says why it cannot be had."""
+    """Return the object of `package.module:Name`. Raises ConfigError with the reason if that is
+    impossible.
+    """
     module, mark, name = path.partition(":")
     if not module or not mark or not name:
         raise ConfigError(f"Invalid name {path!r}. Write it as package.module:Name.")
@@ -43,22 +47,22 @@ def import_object(path: str) -> object:
 def import_point(point: EntryPoint) -> object:
     try:
         return point.load()
-    except Exception as error:  # whatever it does while it is imported
+    except Exception as error:  # The import can raise any exception.
         why = f"{type(error).__name__}: {error}"
         raise ConfigError(f"Dragoman cannot import {point.value}: {why}") from error
 
 
-# What is not installed with the library alone, and the extra that brings it.
+# These packages are not installed with the library alone, and an extra adds them.
 
 
-_EXTRAS = {  # package → its extra, and what needs it
+_EXTRAS = {  # package → its extra, and the part that needs it
     "typer": ("cli", "the terminal program"),
     "rich": ("cli", "the terminal program"),
     "prompt_toolkit": ("cli", "the chat in the terminal"),
     "fastapi": ("server", "the server"),
     "uvicorn": ("server", "the server"),
     "mcp": ("mcp", "an MCP server"),
-    "mcp_types": ("mcp", "an MCP server"),  # which the first versions of mcp had not
+    "mcp_types": ("mcp", "an MCP server"),  # The first versions of mcp lacked it.
     "pydantic_monty": ("code", "a program of a model"),
     "asyncpg": ("postgres", "a store in PostgreSQL"),
     "jwt": ("oidc", "signing in with OpenID Connect"),
@@ -67,12 +71,12 @@ _EXTRAS = {  # package → its extra, and what needs it
 
 
 def require(package: str) -> None:
-    """ConfigError where it is not installed, with what to install."""
+    """Raise ConfigError with the command that installs the package, if it is missing."""
     if find_spec(package) is None:
         raise ConfigError(describe_missing(package) or f"{package} is not installed")
 
 
 def describe_missing(package: str) -> str | None:
-    """What to install; None where it is no package that an extra brings."""
+    """Return how to install a package, or None if no extra contains it."""
     extra, what = _EXTRAS.get(package.partition(".")[0], (None, None))
     return f"{what} needs more: pip install 'dragoman[{extra}]'" if extra else None

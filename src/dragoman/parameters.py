@@ -1,4 +1,4 @@
-"""What the parameters of a runtime mean: a store by its place, models by their names, agents, a folder."""
+"""Interpret the parameters of a runtime: store addresses, model names, agents and folders."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ def agents_by_name(agents: Iterable[Agent]) -> dict[str, Agent]:
 
 
 def missing_tools(agents: Iterable[Agent], toolbox: Toolbox) -> Iterator[str]:
-    """An agent without a tool it was meant to have is noticed late. What sources have is not known yet."""
+    """Yield agents' tool names that do not exist, because a missing tool is noticed late. With sources, the
+    names are not known yet.
+    """
     for agent in agents if not toolbox.sources else ():
         for name in agent.tools or ():
             try:
@@ -55,7 +57,7 @@ def missing_tools(agents: Iterable[Agent], toolbox: Toolbox) -> Iterator[str]:
 
 
 def store_at(place: str | Path | StoreFile | StoreServer | Store) -> Store:
-    """The store at an address, not yet open. ConfigError if its driver is not installed."""
+    """Return the store at an address, not yet open. Raises ConfigError if its driver is not installed."""
     given: object = place
     if given is None or isinstance(given, int | float | bytes):
         raise ConfigError(f"A store must be a file, such as chat.db, or a database, not {given!r}.")
@@ -64,7 +66,7 @@ def store_at(place: str | Path | StoreFile | StoreServer | Store) -> Store:
         return SqliteStore(address.path, blobs=address.blobs, migrates=address.migrates)
     if isinstance(address, StoreServer):
         require("asyncpg")
-        from dragoman.store.postgres import PostgresStore  # its drivers come with an extra
+        from dragoman.store.postgres import PostgresStore  # an extra contains its driver
 
         return PostgresStore(address.url, blobs=address.blobs, migrates=address.migrates)
     return address
@@ -73,8 +75,11 @@ def store_at(place: str | Path | StoreFile | StoreServer | Store) -> Store:
 def models_for(
     model: AnyModel, store: Store
 ) -> tuple[Callable[[str | None], Model], Callable[[], Awaitable[None]]]:
-    """How a model is found, and what is to be closed in the end: the models of the catalog, unless the caller
-    brings one, or a way to find one; what is the caller's, the caller closes."""
+    """Return the function that finds models, and the one that closes them at the end.
+
+    They are the models of the catalog, unless the caller passes a model or a function that finds one. The
+    caller closes passed ones.
+    """
     if model is None or isinstance(model, str | OpenAICompatible | Sequence):
         from dragoman.config.sources import catalog_here
         from dragoman.providers.models import models_named
@@ -111,7 +116,9 @@ def checked_retention(seconds: float | None) -> float | None:
 
 
 def deletes_files(models: object, store: Store) -> Callable[[], Awaitable[None]] | None:
-    """How to delete what lies at providers and nobody needs any more; None where the models cannot."""
+    """Return a function that deletes unneeded files at providers, or None if the models do not support
+    that.
+    """
     if isinstance(models, DeletesProviderFiles):
         return partial(models.delete_unwanted_files, store)
     return None
@@ -122,8 +129,11 @@ async def _nothing() -> None:
 
 
 def listed(name: str, given: Iterable[Item]) -> Iterable[Item]:
-    """What is meant as a list, and not a text, which would be taken for its letters, nor a table, of which
-    the names alone would count: `{"shell": "git *"}` is not `["shell"]`."""
+    """Return a list unchanged. Raises ConfigError for a string, which would count as letters, and for a
+    table.
+
+    Only the names of a table would count: `{"shell": "git *"}` is not `["shell"]`.
+    """
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         raise ConfigError(f"{name} takes a list, not {given!r}")
     return given
@@ -146,7 +156,7 @@ def workspaces_at(
     named: Mapping[str, str | Path | Workspace] | None,
     records: Path | None,
 ) -> Workspaces:
-    """`records` is the folder beside whose records copies have their place."""
+    """Return the workspaces. Copies are stored in a folder within `records`."""
     for name in named or {}:
         if not NAME.fullmatch(name):
             raise ConfigError(f"Invalid workspace name {name!r}. Use 1 to 40 letters, digits, `_` and `-`.")

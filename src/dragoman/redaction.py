@@ -1,4 +1,4 @@
-"""Hides passwords and keys wherever settings, command lines, errors and logs are shown to people."""
+"""Hide passwords and keys in settings, command lines, errors and logs that are shown to users."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from dragoman.sentences import Sentence
 
 HIDDEN = "‹hidden›"
 
-# A name that says that its value is secret. `max_tokens`, `monkey` and `password_from` do not.
+# Names whose values are secret. `max_tokens`, `monkey` and `password_from` are not.
 _NAME = (
     r"(?:[a-z0-9.]{1,30}[_-]){0,6}(?:key|pass|pat|pwd|pin|otp|dsn|sig|signature|cookie|auth|jwt|bearer)"
     r"|[a-z0-9_.-]{0,60}(?:token|secret|passw(?:or)?d|passphrase|credentials?|authorization"
     r"|(?:api|access|private|secret|auth|account|signing|encryption|subscription|license)[_-]?key)"
 )
 _SECRET_NAME = re.compile(rf"(?:{_NAME})", re.IGNORECASE)
-_REFERENCE = re.compile(r"\$\{(?:env:)?[A-Za-z_]\w*\}")  # with no value to fall back to
-_SECRET_TABLES = ("headers", "env", "private")  # where people put what nobody should read
+_REFERENCE = re.compile(r"\$\{(?:env:)?[A-Za-z_]\w*\}")  # without a default value
+_SECRET_TABLES = ("headers", "env", "private")  # tables that often contain secrets
 
 _URL = re.compile(r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]{0,30}://[^\s\"'<>]+", re.IGNORECASE)
 _USER = re.compile(r"(?<=://)[^/?#]*@")  # everything before the last @ of the host
@@ -53,14 +53,15 @@ _RANDOM = re.compile(r"(?=[^\s]*\d)(?=[^\s]*[A-Za-z])[A-Za-z0-9_+=-]{20,}")
 
 
 def names_a_secret(name: str) -> bool:
-    """Whether what stands under this name is for nobody to read."""
+    """Return whether the value of this name is secret."""
     return _SECRET_NAME.fullmatch(name.strip().lstrip("-")) is not None
 
 
 def redact_text(text: str, known: Iterable[str] = ()) -> str:
-    """The text without the secrets that are known, and without whatever looks like one by its place or shape.
+    """Return the text without known secrets, and without everything that looks like a secret by its place or
+    shape.
 
-    References such as `${NAME}` stay: they say where a secret is, and not what it is.
+    References such as `${NAME}` stay, because they name a secret but do not reveal it.
     """
     if isinstance(text, Sentence):
         secrets = tuple(known)
@@ -74,8 +75,10 @@ def redact_text(text: str, known: Iterable[str] = ()) -> str:
 
 
 def spellings(text: str, levels: int = 2) -> list[str]:
-    """How a text may stand in others: with letters and their accents as one character or as several, as it is
-    in JSON, in JSON inside of JSON, and so on. The longest first."""
+    """Return the ways in which a text can occur in others, longest first.
+
+    Accents can be composed or decomposed, and the text can be nested in one or more levels of JSON.
+    """
     found = {text, *(unicodedata.normalize(form, text) for form in ("NFC", "NFD"))}
     for _ in range(levels):
         found |= {json.dumps(one, ensure_ascii=ascii)[1:-1] for one in found for ascii in (True, False)}
@@ -83,7 +86,9 @@ def spellings(text: str, levels: int = 2) -> list[str]:
 
 
 def redact_arguments(arguments: Sequence[str]) -> list[str]:
-    """A command line, by argument: what follows `--api-key` is hidden, and so is what looks random."""
+    """Return a command line without secrets: the argument after `--api-key`, and arguments that look
+    random.
+    """
     shown: list[str] = []
     secret_next = False
     for argument in arguments:
@@ -98,7 +103,7 @@ def redact_arguments(arguments: Sequence[str]) -> list[str]:
 
 
 def redact_value(value: JsonValue, name: str = "") -> JsonValue:
-    """A setting as it may be shown: `name` is what it stands under."""
+    """Return a setting without secrets. `name` is its key."""
     match value:
         case dict() if name in _SECRET_TABLES:
             return {key: _hide(inner) for key, inner in value.items()}
@@ -119,7 +124,7 @@ def redact_value(value: JsonValue, name: str = "") -> JsonValue:
 
 
 class RedactingFormatter(logging.Formatter):
-    """What is logged, tracebacks too, without secrets."""
+    """Formats log records without secrets, including tracebacks."""
 
     def format(self, record: logging.LogRecord) -> str:
         return redact_text(super().format(record))
@@ -136,12 +141,12 @@ def _redact_argument(argument: str) -> str:
 
 
 def _hide(value: JsonValue) -> JsonValue:
-    """A reference is shown: it says which variable holds the secret."""
+    """Hide a value. A reference stays, because it only names the variable of the secret."""
     return value if isinstance(value, str) and _is_reference(value) else HIDDEN
 
 
 def _is_reference(text: str) -> bool:
-    """Whether nothing but references stands here, with a word before such as `Bearer`."""
+    """Return whether the text consists of references only, possibly after a word such as `Bearer`."""
     rest = _REFERENCE.sub("", text)
     return rest != text and re.fullmatch(r"\s*(?:bearer|basic|token)?\s*", rest, re.IGNORECASE) is not None
 

@@ -1,4 +1,4 @@
-"""The composition root: puts a store, models, tools and plugins together into a `Runtime`."""
+"""Combine a store, models, tools and plugins into a `Runtime`: the composition root."""
 
 from __future__ import annotations
 
@@ -79,29 +79,27 @@ from dragoman.workspace.workspaces import Workspace
 
 T = TypeVar("T", default=str)
 _log = logging.getLogger("dragoman.runtime")
-_FILES = 600.0  # seconds between looks for files at providers that nobody needs any more
-_RETENTION = 3600.0  # seconds between looks for conversations that are to be deleted
-# Allowed unless a rule says otherwise: programs ask about each of their calls, the others hurt nobody. A name
-# of a function has no dot, so none of these is the permission of a tool that a user named the same.
+_FILES = 600.0  # seconds between deletions of unneeded files at providers
+_RETENTION = 3600.0  # seconds between deletions of old conversations
+# These are allowed unless a rule denies them: programs ask about each of their calls, and the others are
+# harmless. A function's name has no dot, so no tool of a user can have one of these permissions by its name.
 _HARMLESS = ("output.read", PROGRAMS, FIND_PERMISSION, "basics.*")
-_CALLER = "given to the runtime"  # where rules come from that no file holds
+_CALLER = "given to the runtime"  # the origin of rules that are in no file
 
 
 class Runtime:
-    """Holds conversations. Use it as `async with Runtime("chat.db", model=…, tools=[…]) as runtime:`.
+    """Manages conversations. Use it as `async with Runtime("chat.db", model=…, tools=[…]) as runtime:`.
 
-    `model` is a name such as "ollama/qwen3", as the programs take it, or an address (`OpenAICompatible`), or
-    a list of these: where one cannot answer, the next is asked. A model of one's own, or a function from
-    names to models, will do as well. Whatever was going on in the store when an earlier process ended goes on
-    when this one opens it, unless `adopts` is False: that is for programs that only look, answer and leave,
-    and have not the tools to go on. Of several that share a store in PostgreSQL each has a `role`;
-    `turn_limits` bound how many turns run at once.
-    Conversations that nobody touched for `retention` seconds are deleted, unless something waits in them;
-    entries of the audit log after `audit_retention` seconds.
-    `workspace` is the folder that file tools and the shell work in; conversations and sends may name one of
-    `workspaces` instead. Programs that tools start run in a `cage`, where that is given.
-    `deps` is what tools and plugins get as `context.deps`; `make_deps` makes it anew for each turn, also for
-    one that another process began.
+    `model` is a name such as "ollama/qwen3", an address (`OpenAICompatible`), or a list of these: if one
+    cannot answer, the next is asked. It can also be a custom model, or a function from names to models. The
+    runtime resumes unfinished turns of earlier processes in the store, unless `adopts` is False. Use that for
+    programs that only read and answer and lack the tools to resume. Each process that shares a store in
+    PostgreSQL has a `role`. `turn_limits` limit how many turns run at the same time. Conversations that are
+    unused for `retention` seconds are deleted, unless something waits in them. Entries of the audit log are
+    deleted after `audit_retention` seconds. `workspace` is the folder of the file tools and the shell.
+    Conversations and sends can name one of `workspaces` instead. With a `cage`, programs that tools start run
+    in it. Tools and plugins get `deps` as `context.deps`. `make_deps` creates it for each turn, even for one
+    that another process started.
     """
 
     def __init__(
@@ -294,20 +292,22 @@ class Runtime:
             self._is_open = False
 
     async def _close(self) -> None:
-        """Each part, also where one before it cannot be closed; from the last one here to the first."""
+        """Close all parts, from the last one here to the first, even if one of them fails to close."""
         async with AsyncExitStack() as parts:
             if self._temporary is not None:
                 parts.push_async_callback(in_thread, self._temporary.cleanup)
             if self.telemetry is not None:
                 parts.push_async_callback(self.telemetry.close)
             parts.push_async_callback(self._close_models)
-            parts.push_async_callback(in_thread, self.histories.close)  # a look may be under way
+            parts.push_async_callback(in_thread, self.histories.close)  # A scan can be running.
             parts.push_async_callback(self.store.close)
             parts.push_async_callback(self.services.toolbox.close)
             parts.push_async_callback(self.driver.close)
 
     def _denials_of_nothing(self) -> list[Rule]:
-        """A misspelled denial protects nobody. What sources have is not known yet."""
+        """Return denials that match no permission, because a misspelled denial protects nothing. With
+        sources, the permissions are not known yet.
+        """
         toolbox = self.services.toolbox
         known = {
             "loop",
@@ -322,12 +322,14 @@ class Runtime:
         return [rule for rule in idle if not is_known_later(rule.permission)]
 
     def _check_teams(self, given: Iterable[Agent | SharedPrompt | TeamSource]) -> None:
-        """A misspelled one would hide from everybody what was given to it."""
+        """Raise ConfigError for an unknown team: a misspelled one would hide its items from all users."""
         if unknown := {team for one in given for team in one.teams} - self.teams.keys():
             raise ConfigError(sentence("team.unknown", teams=", ".join(sorted(unknown))))
 
     def _teams_of_skills(self) -> set[str]:
-        """Skills come from anywhere. One that is for an unknown team is for nobody but the admin."""
+        """Return the teams of skills. They are not checked: only the admin gets a skill for an unknown
+        team.
+        """
         sources = self.services.toolbox.sources
         return {team for one in sources if isinstance(one, Skills) for team in one.teams}
 
@@ -350,8 +352,8 @@ class Runtime:
         """Return the conversation with this ID, or a new one. Settings: model, agent, mode, system, options,
         tools.
 
-        A new one can begin with `messages` of your own: `{"role": "user", "content": "Hello"}`, and those of
-        an `assistant`.
+        A new one can begin with your `messages`: `{"role": "user", "content": "Hello"}`, and those of an
+        `assistant`.
         """
         check_ids(id=id, user=user)
         if id is None:
@@ -404,8 +406,9 @@ class Runtime:
         output_type: OutputType[Any] | None = None,
         **options: Any,
     ) -> TurnHandle[Any]:
-        """Say something, in a new conversation if none is named: it is stored with the turn, or neither is.
-        As `ConversationHandle.send`."""
+        """Send a message, in a new conversation if none is named. The new conversation is stored together
+        with the turn, or not at all. The options are those of `ConversationHandle.send`.
+        """
         if conversation is not None:
             chat = await self.conversation(conversation)
         else:
@@ -421,14 +424,17 @@ class Runtime:
         return Conversation(id, user=user, settings=stored, created=now, updated=now)
 
     async def put_file(self, data: bytes, media_type: str, name: str | None = None) -> File:
-        """Store a file and return a part to send. Dragoman may remove it if no message uses it within an
-        hour."""
+        """Store a file and return a part to send. Dragoman can remove it if no message uses it within an
+        hour.
+        """
         if not isinstance(data, bytes | bytearray | memoryview):
             raise BadRequest(sentence("file.no_bytes", given=data))
         return File(media_type, blob=await self.store.put_blob(data), name=name, size=len(data))
 
     async def read_file(self, file: File) -> bytes:
-        """Return the bytes of a file of a message or a result. Raise NotFound if they are not stored here."""
+        """Return the bytes of a file of a message or a result. Raises NotFound if they are not stored
+        here.
+        """
         return await self.store.blob(file.blob or "")
 
     async def conversations(
@@ -441,8 +447,9 @@ class Runtime:
         archived: bool | None = None,
         tag: str | None = None,
     ) -> list[Conversation]:
-        """Return one page, the most recently used first. `before`: `updated` and `id` of the last one you
-        received."""
+        """Return one page, most recently used first. `before` has `updated` and `id` of the last one that you
+        received.
+        """
         check_ids(user=user)
         return await self.store.conversations(
             user=user, limit=limit, before=before, pinned=pinned, archived=archived, tag=tag
@@ -455,7 +462,7 @@ class Runtime:
         return [self.turn(row.id) for row in rows if user is None or owners[row.id] == user]
 
     async def spending(self, *by: Dimension, since: float = 0.0, user: str | None = None) -> list[Spending]:
-        """Return usage and cost since then, by `day`, `person`, `model`, `agent` or `tool`."""
+        """Return usage and cost since that time, by `day`, `person`, `model`, `agent` or `tool`."""
         check_ids(user=user)
         return group(await self.store.spending(float(since), user), by)
 
@@ -481,7 +488,7 @@ class Runtime:
         await delete_conversation(self._engine, conversation)
 
     async def _delete_old(self) -> None:
-        """What nobody touched for as long as the retention says."""
+        """Delete conversations that were unused for the retention time."""
         assert self._retention is not None
         if deleted := await delete_untouched(self._engine, self.services.clock() - self._retention):
             days = self._retention / (24 * 3600)
@@ -492,22 +499,24 @@ class Runtime:
         await self.store.forget_audit(self.services.clock() - self._audit_retention)
 
     async def members(self, team: str) -> set[str]:
-        """Return the users of a team: those that it names, and those in groups of their provider."""
+        """Return the users of a team: its named members, and users in its groups at their provider."""
         if team not in self.teams:
             raise NotFound("team", team)
         return {*self.teams[team].members, *await self.store.members_of(team)}
 
     async def remove_person(self, name: str) -> int:
-        """Remove a user at every server of this store: keys, sign-ins, links, live streams. Cancel their
-        turns, which may call nothing until then. Conversations stay. Return the number of cancelled turns."""
+        """Remove a user on every server of this store: keys, sign-ins, links, live streams. Cancel their
+        turns, which can make no calls until then. Conversations stay. Returns the number of cancelled
+        turns.
+        """
         await self.store.remove_person(name)
-        self.bus.hear_of_writes()  # streams that are open here end, too
+        self.bus.hear_of_writes()  # Open streams on this server end, too.
         stopped = 0
         for turn in await self.store.turns_of_person(name):
             try:
                 stopped += await self.commands.cancel(turn, sentence("turn.user_removed"))
             except NotFound:
-                pass  # deleted meanwhile
+                pass  # deleted in the meantime
         return stopped
 
     async def export(self, conversation: str, *, private: bool = True) -> dict[str, JsonValue]:
@@ -539,13 +548,14 @@ class Runtime:
         return TurnHandle(id, self._engine, output_of(output_type))
 
     async def answer(self, question: str, answer: Answer, *, by: str | None = None) -> Question:
-        """Answer a question. `by` is the user who answers, and must have the right to in this
-        conversation."""
+        """Answer an approval request. `by` is the answering user, who must have that right in this
+        conversation.
+        """
         check_ids(question=question, by=by)
         return await self.commands.answer(question, answer, by=by)
 
     async def questions(self) -> list[Question]:
-        """Return all open questions."""
+        """Return all open approval requests."""
         return await self.store.questions()
 
     async def grants(self, *, user: str | None = None) -> list[Grant]:

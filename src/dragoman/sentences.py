@@ -1,10 +1,11 @@
-"""Sentences for people, each with a code and values: a client says them in its own language.
+"""Define sentences for users, each with a code and values, so that a client can translate them.
 
     raise BadRequest(sentence("tags.too_many", most=MOST_TAGS))
 
-A `Sentence` is the English text (`english.py`), and knows what it was made of. `str(error)` is the sentence
-an error was raised with, code and all. An f-string is text alone: a sentence goes into another as a value of
-it. CONTRIBUTING.md says which sentences need a code, and `tests/server/test_codes.py` sees to it.
+A `Sentence` is the English text (`english.py`) and remembers its code and values. `str(error)` is the
+sentence that an error was raised with, including the code. An f-string is only text: insert a sentence into
+another as a value. CONTRIBUTING.md says which sentences need a code, and `tests/server/test_codes.py` checks
+that.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from pydantic import Field, JsonValue
 
 from dragoman.english import ENGLISH
 
-Value: TypeAlias = "str | int | float | list[str]"  # of which a text may be a sentence
+Value: TypeAlias = "str | int | float | list[str]"  # Each string can be a sentence.
 
 
 class Sentence(str):
-    """English, with the code and the values that it was made from."""
+    """An English text with its code and values."""
 
     __slots__ = ("code", "values")
     code: str
@@ -33,35 +34,38 @@ class Sentence(str):
         return made
 
     def __str__(self) -> str:
-        return self  # so that `str(error)` keeps it
+        return self  # so that `str(error)` keeps the code
 
     def mapped(self, change: Callable[[str], str]) -> str:
-        """With a change made to its text, and to its values where that comes to the same: else it is a text
-        alone, so that no value shows what the text hides."""
+        """Return the sentence with `change` applied to its text and values.
+
+        If the changed values do not yield the changed text, return only the text, so that no value reveals
+        what it hides.
+        """
         text, values = change(_plain(self)), {name: _mapped(one, change) for name, one in self.values.items()}
         if text == self and values == self.values:
             return self
         shown = {name: " ".join(one) if isinstance(one, list) else one for name, one in values.items()}
         try:
             same = ENGLISH[self.code].format(**shown) == text
-        except (KeyError, ValueError):  # stored by a version that said it in another way
+        except (KeyError, ValueError):  # An earlier version with a different wording stored the sentence.
             same = False
         return Sentence(text, self.code, values) if same else text
 
 
 def sentence(code: str, /, **values: object) -> Sentence:
-    """By its code, with the values that its English names."""
+    """Return the sentence of a code, with the values that its English text names."""
     kept = {name: _kept(value) for name, value in values.items()}
     return Sentence(ENGLISH[code].format(**values), code, kept)
 
 
 def worded(text: str) -> str:
-    """A text of one of our own tables, where a code may stand in its place."""
+    """Return a text of a table in Dragoman. A code is replaced by its sentence."""
     return sentence(text) if text in ENGLISH else text
 
 
 def together(sentences: Sequence[str]) -> str:
-    """One after the other."""
+    """Return the sentences joined into one."""
     return (
         Sentence(" ".join(sentences), "together", {"all": [*sentences]})
         if len(sentences) != 1
@@ -72,7 +76,7 @@ def together(sentences: Sequence[str]) -> str:
 def _kept(value: object) -> Value:
     if isinstance(value, Sentence | int | float):
         return value
-    text = str(value)  # of an error the sentence that it was raised with
+    text = str(value)  # For an error, this is the sentence that it was raised with.
     return text if isinstance(text, Sentence) else text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -97,7 +101,7 @@ def _plain(text: str) -> str:
 
 @dataclass(slots=True, frozen=True)
 class Said:
-    """A sentence as it is stored and sent. A value that is a sentence is an object like this one."""
+    """A sentence as it is stored and sent. A value that is a sentence has the same form."""
 
     code: str
     text: str
@@ -105,15 +109,15 @@ class Said:
 
 
 SaidFields: TypeAlias = Annotated[dict[str, Said] | None, Field(exclude_if=lambda said: not said)]
-"""By the name of the field that holds the text, and only where that has a code."""
+"""Sentences with a code, by the name of the field that contains the text."""
 
 
 class Spoken:
-    """A dataclass whose texts may be sentences, and which says so in a field of its own:
+    """A base of dataclasses whose strings can be sentences. They declare this field:
 
         said: SaidFields = field(default=None, compare=False)
 
-    The codes are taken from the texts. Texts that were stored get theirs back.
+    It is filled with the codes of the strings. Stored strings become sentences again.
     """
 
     __slots__ = ()
@@ -135,12 +139,12 @@ class Spoken:
 
 
 def heard(said: Said) -> Sentence:
-    """The sentence again."""
+    """Return the sentence that was stored or sent."""
     return Sentence(said.text, said.code, {name: _received(one) for name, one in said.values.items()})
 
 
 def said_of(text: str) -> dict[str, JsonValue]:
-    """The code and the values that go with a text; nothing where it has none."""
+    """Return the code and the values of a text, or nothing if it has no code."""
     return {"code": text.code, "values": _sent(text.values)} if isinstance(text, Sentence) else {}
 
 

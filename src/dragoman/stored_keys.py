@@ -1,4 +1,6 @@
-"""Stores keys and other secrets by name: in the system's keyring, else in a file only its owner can read."""
+"""Store keys and other secrets by name: in the system's keyring, otherwise in a file that only its owner can
+read.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,11 @@ from typing import Any, Literal, TypeAlias
 from dragoman.errors import ConfigError
 from dragoman.sentences import sentence
 
-# The folders of a person's own settings and data, as their system has them.
+# These are the folders of the user's settings and data, as the operating system defines them.
 
 
 def user_folder() -> Path:
-    """Where a person's own files are, as the system has it."""
+    """Return the folder of the user's settings, as the operating system defines it."""
     if sys.platform == "win32":
         return Path(os.environ.get("APPDATA") or Path.home() / "AppData" / "Roaming") / "dragoman"
     if sys.platform == "darwin":
@@ -27,13 +29,13 @@ def user_folder() -> Path:
 
 
 def data_folder() -> Path:
-    """Where conversations are stored, unless the settings name another place."""
+    """Return the folder of conversations, unless the settings name another place."""
     if sys.platform in ("win32", "darwin"):
         return user_folder()
     return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "dragoman"
 
 
-SERVICE = "dragoman"  # the name under which the keyring holds them: `keyring set dragoman OPENAI_API_KEY`
+SERVICE = "dragoman"  # the keyring's name for these keys: `keyring set dragoman OPENAI_API_KEY`
 
 KeyPlace: TypeAlias = Literal["keyring", "file"]
 
@@ -45,7 +47,7 @@ def keys_file() -> Path:
 
 
 class Secrets:
-    """Texts by name: in the system's keyring under the name of a service, else in a file."""
+    """Secrets by name, in the system's keyring under a service name, otherwise in a file."""
 
     def __init__(self, service: str, file: Path, *, use_keyring: bool = True) -> None:
         self._service = service
@@ -57,12 +59,12 @@ class Secrets:
         return found if found is not None else self.in_file(name)
 
     def in_keyring(self, name: str) -> str | None:
-        """A keyring that is locked or broken, or not installed, has nothing."""
+        """Return a secret of the keyring, or None. A locked, broken or missing keyring has none."""
         if not self._use_keyring:
             return None
         try:
             value: str | None = _keyring().get_password(self._service, name)
-        except Exception:  # each of its backends has errors of its own
+        except Exception:  # Each keyring backend raises different errors.
             return None
         return value
 
@@ -73,7 +75,7 @@ class Secrets:
             return None
 
     def store(self, name: str, value: str) -> KeyPlace:
-        """Where it is stored now. A keyring that takes it leaves nothing in the file."""
+        """Store a secret and return where. If the keyring accepts it, it is removed from the file."""
         if self._use_keyring and self._take_to_keyring(name, value):
             self._forget_in_file(name)
             return "keyring"
@@ -82,9 +84,9 @@ class Secrets:
         return "file"
 
     def forget(self, name: str) -> None:
-        """From both places. What is not there stays away."""
+        """Delete a secret from the keyring and the file, if it exists."""
         if self._use_keyring:
-            with suppress(Exception):  # nothing there, or no keyring
+            with suppress(Exception):  # no such entry, or no keyring
                 _keyring().delete_password(self._service, name)
         self._forget_in_file(name)
 
@@ -92,9 +94,9 @@ class Secrets:
         try:
             keyring = _keyring()
             keyring.set_password(self._service, name, value)
-            # One of them takes everything, and keeps nothing.
+            # One keyring backend accepts everything and stores nothing.
             return bool(keyring.get_password(self._service, name) == value)
-        except Exception:  # as when it is read
+        except Exception:  # Backends raise different errors, as above.
             return False
 
     def _forget_in_file(self, name: str) -> None:
@@ -104,7 +106,9 @@ class Secrets:
                 self._write({other: value for other, value in held.items() if other != name})
 
     def _read(self) -> dict[str, str]:
-        """ConfigError where it cannot be read: what is written in its place would be all that is left."""
+        """Return the secrets in the file. Raises ConfigError if it is unreadable: overwriting it would lose
+        them.
+        """
         try:
             read = json.loads(self._file.read_text(encoding="utf-8") or "{}")
         except FileNotFoundError:
@@ -119,10 +123,10 @@ class Secrets:
         return {name: text for name, text in texts if isinstance(text, str)}
 
     def _write(self, secrets: dict[str, str]) -> None:
-        """Beside the file first, readable for nobody else from its first byte on."""
+        """Write a new file and rename it. Only its owner can read it, from its first byte on."""
         self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         fresh = self._file.with_suffix(f".{os.getpid()}.new")
-        fresh.unlink(missing_ok=True)  # one that was left behind might be readable for others
+        fresh.unlink(missing_ok=True)  # Other users could possibly read a leftover file.
         fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(fd, "w", encoding="utf-8") as out:
             json.dump(secrets, out, indent=1)
@@ -130,12 +134,12 @@ class Secrets:
 
 
 def keys() -> Secrets:
-    """The person's own, of providers and of MCP servers."""
+    """Return the user's keys for providers and MCP servers."""
     return Secrets(SERVICE, keys_file())
 
 
 def next_place() -> KeyPlace:
-    """Where a key would be stored, as far as that can be said before."""
+    """Return where a key would be stored, as far as that is known beforehand."""
     try:
         keyring = _keyring()
         return "keyring" if keyring.get_keyring().priority > 0 else "file"
@@ -144,15 +148,19 @@ def next_place() -> KeyPlace:
 
 
 def _keyring() -> Any:
-    """Without its part for macOS where that is not: to learn this it starts a compiler and a linker."""
+    """Import the keyring without its macOS backend on other systems: to detect the system, that starts a
+    compiler and a linker.
+    """
     if sys.platform != "darwin":
         sys.modules.setdefault("keyring.backends.macOS.api", None)  # type: ignore[arg-type]  # cannot be imported
     return import_module("keyring")
 
 
-# Opens files that only the user who runs the program can read.
+# This opens files that only the user who runs the program can read.
 
 
 def open_private(path: str, flags: int) -> int:
-    """For `open(…, opener=open_private)`: nobody else can read the file, not even while it is made."""
+    """Open a file that no other user can read, even while it is created. Use it as `open(…,
+    opener=open_private)`.
+    """
     return os.open(path, flags, 0o600)

@@ -1,10 +1,10 @@
-"""Which trace the work of this task belongs to, as the W3C's `traceparent` header writes it.
+"""Determine the trace of the current task, in the format of the W3C's `traceparent` header.
 
-Ids are derived, not drawn: whoever goes on with a turn after a restart, or on another machine, finds the same
-trace and the same spans. While nothing is traced there is no context, and this costs one look-up.
+IDs are derived, not random. So a process that resumes a turn after a restart, or on another machine, computes
+the same trace and spans. If nothing is traced, there is no context, and this costs one lookup.
 
-A program that uses OpenTelemetry itself has spans of its own: a turn it starts belongs to the one it is in,
-and what its tools trace belongs to their calls.
+A program that uses OpenTelemetry has spans, too: a turn that it starts belongs to its current span, and spans
+of its tools belong to their calls.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _HEADER = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]
 
 @dataclass(slots=True, frozen=True)
 class TraceContext:
-    """A span of a trace. `sampled`: somebody wants to see it."""
+    """A span of a trace. `sampled` tells whether it is exported."""
 
     trace: str
     span: str
     sampled: bool = True
 
     def child(self, *names: object) -> TraceContext:
-        """A span below this one, the same for the same names."""
+        """Return a span below this one. The same names yield the same span."""
         return TraceContext(self.trace, self.child_id(*names), self.sampled)
 
     def child_id(self, *names: object) -> str:
@@ -41,7 +41,7 @@ class TraceContext:
 
 
 class _Place:
-    """A span, names below it, of which an id is made when somebody asks, and which attempt is under way."""
+    """A span, names below it whose ID is computed on demand, and the number of the current attempt."""
 
     __slots__ = ("attempt", "context", "names")
 
@@ -59,7 +59,7 @@ _CURRENT: ContextVar[_Place | None] = ContextVar("dragoman_trace", default=None)
 
 
 def context_of_turn(turn: str, parent: TraceContext | None) -> TraceContext:
-    """The span of a turn: in the trace of whoever started it, else in one of its own."""
+    """Return the span of a turn: in the trace of its caller, otherwise in a separate one."""
     if parent is None:
         return TraceContext(_trace_of(turn), derive_id("turn", turn))
     return TraceContext(parent.trace, derive_id("turn", turn), parent.sampled)
@@ -70,7 +70,9 @@ def _trace_of(turn: str) -> str:
 
 
 def parse_header(text: str | None) -> TraceContext | None:
-    """None for what is no `traceparent`: it is ignored then, as the standard says."""
+    """Return the context of a header. None for an invalid `traceparent`, which the standard says to
+    ignore.
+    """
     found = _HEADER.fullmatch(text.strip()) if text else None
     if found is None or set(found[1]) == {"0"} or set(found[2]) == {"0"}:
         return None
@@ -78,13 +80,13 @@ def parse_header(text: str | None) -> TraceContext | None:
 
 
 def current_trace() -> TraceContext | None:
-    """The span that the work of this task belongs to."""
+    """Return the span that this task's work belongs to."""
     place = _CURRENT.get()
     return None if place is None else place.span
 
 
 def callers_trace() -> TraceContext | None:
-    """The same for who starts something: also a span of the program's own, where it traces itself."""
+    """Return the parent span for new work. If Dragoman has none, this is the program's OpenTelemetry span."""
     if (ours := current_trace()) is not None or (trace := _opentelemetry()) is None:
         return ours
     span = trace.get_current_span().get_span_context()
@@ -94,12 +96,14 @@ def callers_trace() -> TraceContext | None:
 
 
 def enter_trace(context: TraceContext | None) -> None:
-    """What this task does from now on belongs to this span."""
+    """Set the span that this task's work belongs to from now on."""
     _CURRENT.set(None if context is None else _Place(context))
 
 
 def within(context: TraceContext | None, *names: object) -> _Within:
-    """What is begun inside the block belongs to this span, or to the one below it with these names."""
+    """Return a context manager: work that starts inside belongs to this span, or to the one below it with
+    these names.
+    """
     return _Within(None if context is None else _Place(context, names))
 
 
@@ -125,17 +129,19 @@ class _Within:
 
 
 def _opentelemetry() -> Any:
-    """OpenTelemetry's API, where the program has loaded it."""
+    """Return OpenTelemetry's API if the program has loaded it."""
     return sys.modules.get("opentelemetry.trace")
 
 
 def _is_set_up(trace: Any) -> bool:
-    """Whether the program makes spans, and did not merely load it, as we do ourselves to send ours."""
+    """Return whether the program creates spans. Dragoman loads the API itself to export its spans, which does
+    not count.
+    """
     return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
 
 
 def _attach(trace: Any, span: TraceContext) -> Any:
-    """Make it the span that OpenTelemetry takes for the current one."""
+    """Make it OpenTelemetry's current span."""
     flags = trace.TraceFlags(trace.TraceFlags.SAMPLED if span.sampled else trace.TraceFlags.DEFAULT)
     ours = trace.SpanContext(int(span.trace, 16), int(span.span, 16), is_remote=False, trace_flags=flags)
     context = trace.set_span_in_context(trace.NonRecordingSpan(ours))
@@ -143,24 +149,24 @@ def _attach(trace: Any, span: TraceContext) -> Any:
 
 
 def trace_headers() -> dict[str, str]:
-    """For a request that goes out from here, and is no span of its own."""
+    """Return the headers of an outgoing request that has no separate span."""
     place = _CURRENT.get()
     return {} if place is None else {HEADER: place.span.header}
 
 
 def attempt_headers() -> dict[str, str]:
-    """For an attempt at a reply, which is a span of its own."""
+    """Return the headers of an attempt at a reply, which has a separate span."""
     if (place := _CURRENT.get()) is None:
         return {}
     return {HEADER: place.context.child(*place.names, "attempt", place.attempt).header}
 
 
 def next_attempt() -> None:
-    """One failed, and is told of: what goes out from here now is the next."""
+    """Record that an attempt failed and was reported. Later requests belong to the next attempt."""
     if (place := _CURRENT.get()) is not None:
         place.attempt += 1
 
 
 def derive_id(*names: object) -> str:
-    """Of a span: the same for the same names."""
+    """Return the ID of a span, derived from these names."""
     return hashlib.sha256("\0".join(map(str, names)).encode()).hexdigest()[:16]

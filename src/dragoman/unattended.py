@@ -1,4 +1,4 @@
-"""Answers the questions of a turn where no person is there to be asked, so that it never waits for one."""
+"""Answer the approval requests of a turn if no user is present, so that it never waits for one."""
 
 from __future__ import annotations
 
@@ -23,22 +23,25 @@ CAUTIOUS: Mapping[str, Answer] = {
 async def answer_questions(
     runtime: Runtime, turn: TurnHandle[Any], answers: Mapping[str, Answer] = CAUTIOUS
 ) -> list[str]:
-    """Until the turn is over, answer what waits in it, and in the turns that its calls begin in conversations
-    of their own. `answers` are by the kind of question; one of another kind is answered with no. A call that
-    a client would have to run fails. Returns the tools whose calls no rule allowed."""
+    """Answer what waits in a turn until it ends, and in turns that its calls start in other conversations.
+
+    `answers` are by the kind of request, and other kinds are rejected. A call that a client would have to run
+    fails. Returns the tools whose calls no rule allowed.
+    """
     inside: dict[str, asyncio.Task[list[str]]] = {}
     refused: list[str] = []
     try:
         async for event in turn.events():
             match event:
                 case CallAsked(question=question, kind=kind, tool=tool):
-                    with suppress(AlreadyAnswered, TurnEnded):  # another client, or a grant, was first
+                    with suppress(AlreadyAnswered, TurnEnded):  # Another client or a grant was first.
                         await runtime.answer(question, answers.get(kind, nobody_to_ask()))
                         refused += [tool] if kind == "approve" and kind not in answers else []
                 case CallStart(call=call, client=True):
-                    with suppress(DragomanError):  # somebody delivered it after all
+                    with suppress(DragomanError):  # A client has delivered the result.
                         await turn.deliver(call, "no client is there to run it", failed=True)
-                # A task names its turn before it asks; what a task of a task asks, only that one tells.
+                # A task names its turn before it makes approval requests. Only its turn reports those of
+                # nested tasks.
                 case CallProgress(value={"turn": str(id), "conversation": str(opened)}) if id not in inside:
                     if await _is_below(runtime, turn.id, opened):
                         inside[id] = asyncio.create_task(_answer_inside(runtime, id, answers))
@@ -50,7 +53,7 @@ async def answer_questions(
 
 
 async def _is_below(runtime: Runtime, turn: str, conversation: str) -> bool:
-    """A tool may report what it likes; only a conversation that a call of this turn opened is answered in."""
+    """Return whether a call of this turn opened the conversation. A tool's report could name any other."""
     with suppress(DragomanError):
         outer = (await runtime.store.turn(turn)).conversation
         return (await runtime.store.conversation(conversation)).parent == outer
@@ -58,6 +61,6 @@ async def _is_below(runtime: Runtime, turn: str, conversation: str) -> bool:
 
 
 async def _answer_inside(runtime: Runtime, turn: str, answers: Mapping[str, Answer]) -> list[str]:
-    with suppress(DragomanError):  # what is wrong there fails the call that opened it
+    with suppress(DragomanError):  # A failure there fails the call that opened the conversation.
         return await answer_questions(runtime, runtime.turn(turn), answers)
     return []

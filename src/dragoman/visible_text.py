@@ -1,7 +1,7 @@
-"""Writes out the characters that are not seen: what a person approves is what they read (P14).
+"""Make invisible characters visible, so that users approve exactly what they read (P14).
 
-Every client shows what is approved, reviewed or released through `visible`. The web UI has the same in
-`web/src/calls/visible.ts`; `tests/visible_text.json` holds both to one table.
+Every client shows texts to approve, review or release through `visible`. The web UI has the same function in
+`web/src/calls/visible.ts`. `tests/visible_text.json` checks both against one table.
 """
 
 from __future__ import annotations
@@ -10,23 +10,27 @@ import json
 import re
 import unicodedata
 
-# Controls except tab and line feed, marks of direction, joiners, fillers, selectors of forms, tags, and
-# private characters: all that Unicode calls default-ignorable, format, control, separator or private use.
+# Controls except tab and line feed, direction marks, joiners, fillers, variation selectors, tags, and private
+# characters. These are all that Unicode calls default-ignorable, format, control, separator or private use.
 _UNSEEN = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160"
     r"\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ud800-\uf8ff\ufe00-\ufe0f\ufeff"
     r"\uffa0\ufff0-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3"
     r"\U0001d173-\U0001d17a\U000e0000-\U0010ffff]"
 )
-# Words of these scripts are not written right without the characters that join or separate their letters.
+# Words of these scripts need the characters that join or separate letters.
 _JOINED = frozenset(
     "ARABIC BENGALI DEVANAGARI GUJARATI GURMUKHI KANNADA MALAYALAM SINHALA TAMIL TELUGU".split()  # noqa: SIM905
 )
 
 
 def visible(text: str) -> str:
-    """The text with each invisible character as its number, written as JSON writes it. JSON stays JSON of the
-    same value. Tabs and line feeds stay, and what an emoji or a word of some script is written with."""
+    """Return the text with each invisible character replaced by its number in JSON notation. JSON keeps its
+    value.
+
+    Tabs and line feeds stay, and so do invisible characters that are part of an emoji or of a word in some
+    scripts.
+    """
     return _UNSEEN.sub(lambda found: found[0] if _belongs(text, found.start()) else _written(found[0]), text)
 
 
@@ -40,7 +44,7 @@ def _belongs(text: str, place: int) -> bool:
 
 
 def _is_picture(sign: str) -> bool:
-    """An emoji, or the skin tone that follows one."""
+    """Return whether the character is an emoji or the skin tone after one."""
     return sign != "" and (unicodedata.category(sign) == "So" or "\U0001f3fb" <= sign <= "\U0001f3ff")
 
 

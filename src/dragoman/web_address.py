@@ -1,4 +1,4 @@
-"""Addresses on the web, as people and other programs write them: taken apart, or said to be none."""
+"""Parse web addresses that users and other programs write, and detect invalid ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from dragoman.sentences import sentence
 
-_REFERENCE = re.compile(r"\$\{[^}]*\}")  # what is filled in later
+_REFERENCE = re.compile(r"\$\{[^}]*\}")  # replaced later by a value
 _NO_HOST = re.compile(r"[\s\x00-\x1f\x7f\"<>\\^`{|}]")
 _PATH = re.compile(r"(/[A-Za-z0-9._~-]+)+")
 
@@ -15,8 +15,9 @@ WANTED = sentence("address.form")
 
 
 def web_address(text: str, *, references: bool = False) -> SplitResult | None:
-    """Its parts. None where no server can be there: another scheme, no host, a port or brackets that are
-    none. With `references` it is one of the settings, where `${PORT}` stands for any word or number."""
+    """Return the parts of an address. None if no server can be there: an unsupported scheme, no host, or an
+    invalid port or brackets. With `references`, `${PORT}` in settings stands for any word or number.
+    """
     try:
         parts = urlsplit(_REFERENCE.sub("1", text) if references else text)
         port = parts.port
@@ -28,14 +29,15 @@ def web_address(text: str, *, references: bool = False) -> SplitResult | None:
 
 
 def parse_path(text: str) -> str | None:
-    """A path below which something is shown, as it stands before other paths: without a slash at its end.
-    None for what is no such path. It is written into pages: nothing but plain signs."""
+    """Return a path prefix without a slash at its end, or None if it is invalid. It is written into HTML, so
+    only safe characters are allowed.
+    """
     path = text.strip().rstrip("/")
     return path if _PATH.fullmatch(path) and not {".", ".."} & set(path.split("/")) else None
 
 
 def split_uri(uri: str) -> SplitResult:
-    """The parts of a URI of any scheme, empty ones where it cannot be taken apart."""
+    """Return the parts of a URI of any scheme. They are empty if it is invalid."""
     try:
         return urlsplit(uri)
     except ValueError:

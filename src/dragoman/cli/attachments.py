@@ -1,4 +1,4 @@
-"""Files that go with a message, read from disk; and files that models made, written to it."""
+"""Read files to attach to a message, and write files that models created."""
 
 from __future__ import annotations
 
@@ -21,15 +21,17 @@ LIMIT = 25 * 1024 * 1024
 
 
 async def attach_file(store: Store, path: str) -> File:
-    file, data = await in_thread(lambda: _read(path))  # a pipe may have nothing to say for long
+    file, data = await in_thread(lambda: _read(path))  # A pipe can block for a long time.
     return File(_media_type(file, data), blob=await store.put_blob(data), name=file.name, size=len(data))
 
 
 async def attach_mentioned(
     store: Store, text: str, attachments: list[File], notify: Callable[[str, str], None]
 ) -> list[Part]:
-    """The parts of a message: its text, what was attached before, and the files it mentions that exist.
-    Of what looks like a file and is none, the person is told."""
+    """Return the parts of a message: its text, earlier attachments, and mentioned files that exist.
+
+    The user is notified of words that look like a file but do not exist.
+    """
     paths = list[str]()
     for quoted, bare in _MENTION.findall(text):
         if (path := _existing(quoted, bare)) is not None:
@@ -40,7 +42,7 @@ async def attach_mentioned(
 
 
 def _existing(quoted: str, bare: str) -> str | None:
-    """A file that is there; a sign at the end of a sentence is no part of its name."""
+    """Return an existing file. Punctuation at the end of a sentence is not part of its name."""
     spellings = (quoted, bare, bare.rstrip(_SIGNS))
     return next((one for one in spellings if one and Path(one).expanduser().is_file()), None)
 
@@ -49,7 +51,7 @@ def _read(path: str) -> tuple[Path, bytes]:
     file = Path(path).expanduser()
     try:
         with file.open("rb") as opened:
-            data = opened.read(LIMIT + 1)  # of a device, or a pipe, nobody knows the size
+            data = opened.read(LIMIT + 1)  # The size of a device or a pipe is unknown.
     except OSError as error:
         raise BadRequest(f"{file} cannot be read: {error.strerror}") from error
     if len(data) > LIMIT:
@@ -69,7 +71,7 @@ def _media_type(file: Path, data: bytes) -> str:
 
 
 def made_in(messages: Iterable[Message]) -> list[File]:
-    """The files of answers, and those that calls brought back, in their order."""
+    """Return the files of answers and of call results, in order."""
     found: list[File] = []
     for message in messages:
         if message.role == "assistant":
@@ -79,7 +81,9 @@ def made_in(messages: Iterable[Message]) -> list[File]:
 
 
 async def save_as(store: Store, files: Sequence[File], target: Path) -> list[Path]:
-    """Write them under this name; several get a number each. BadRequest says why one cannot be written."""
+    """Write the files under this name, with numbers if there are several. Raises BadRequest if one cannot be
+    written.
+    """
     written = []
     for number, file in enumerate(files, 1):
         path = target if len(files) == 1 else target.with_stem(f"{target.stem}-{number}")
@@ -88,7 +92,7 @@ async def save_as(store: Store, files: Sequence[File], target: Path) -> list[Pat
 
 
 async def save_made(store: Store, file: File, conversation: str) -> Path | None:
-    """Write a file of a conversation where the program keeps its data; None where its bytes are gone."""
+    """Write a file of a conversation to the data folder. Returns None if its bytes are gone."""
     if file.blob is None:
         return None
     folder = data_folder() / "made" / conversation

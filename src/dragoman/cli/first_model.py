@@ -1,4 +1,4 @@
-"""Asks at the terminal for a first model, if none can answer: a key, a local server, or a download."""
+"""Set up a first model at the terminal, if none can answer: with a key, a local server, or a download."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ No model can answer yet. Choose one:
 
 
 async def ask_for_model(settings: Settings, flags: ChatFlags) -> None:
-    """Returns when a model can answer. KeyboardInterrupt if the person leaves."""
+    """Return when a model can answer. Raises KeyboardInterrupt if the user leaves."""
     catalog = catalog_of(settings)
     while True:
         chosen = await choose_model(settings, required=False)

@@ -1,4 +1,4 @@
-"""Loads settings for a command, and asks the person whether to trust what comes with a folder."""
+"""Load settings for a command, and ask the user whether to trust the content of a folder."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from dragoman.config.trust.contents import SETTINGS, FolderContents
 from dragoman.errors import ConfigError
 from dragoman.store.address import absolute_place
 
-MOST_CHANGES = 5  # in a line that says what is not used
-MOST_LINES = 30  # of a summary, before a question; `dragoman trust` shows all
+MOST_CHANGES = 5  # maximum number of changes in a line about unused content
+MOST_LINES = 30  # maximum lines of a summary before a prompt; `dragoman trust` shows all
 _QUESTION = "Do you trust it?  [y] yes, use it  [n] no, continue without it  [q] quit: "
 
 
@@ -29,8 +29,11 @@ def settings_for(
     asks: bool | None = None,
     start: Path | None = None,
 ) -> Settings:
-    """As `read_settings`, with these values and those of the command line over them. A path of the command
-    line starts where the person is, not where the file of the settings is. ConfigError says what is wrong."""
+    """Return the settings, overridden by these values and by the command line. Raises ConfigError if they are
+    invalid.
+
+    Paths of the command line are relative to the current folder, not to that of the settings file.
+    """
     workspace: Path | None = getattr(flags, "workspace", None)
     named = {
         "store": absolute_place(getattr(flags, "store", None)),
@@ -53,10 +56,10 @@ def read_settings(
     asks: bool = False,
     start: Path | None = None,
 ) -> tuple[Settings, list[str]]:
-    """The settings that hold here, or in the folder `start`, and what is wrong with them.
+    """Return the settings that apply here, or in the folder `start`, and their errors.
 
-    `trust`: the person says that the folder is trusted this time. `asks`: the command would act on what it
-    finds, so they are asked, if they are at the terminal. What is left out is named on standard error.
+    With `trust`, the user trusts the folder this time. With `asks`, the command would use its content, so the
+    user is asked if they are at a terminal. Content that is left out is named on standard error.
     """
     settings, errors = read(config, start=start, flags=flags, decide=_decide(trust=trust, asks=asks))
     for left_out in settings.sources.left_out:
@@ -66,7 +69,7 @@ def read_settings(
 
 
 def describe(left_out: LeftOut) -> str:
-    """In one line: what is not used, why, and what would change that."""
+    """Return a line that says what is not used, why, and what would change that."""
     contents = left_out.contents
     kinds = dict.fromkeys(name.partition("/")[0] for name in contents.files)
     names = ", ".join(f"{kind}/" if kind not in contents.files else kind for kind in kinds)
@@ -80,7 +83,9 @@ def describe(left_out: LeftOut) -> str:
 
 
 def show(contents: FolderContents, most: int | None = None) -> None:
-    """The summary, on standard error; without `most`, whole. What is in it cannot control the terminal."""
+    """Print the summary on standard error, or all of it without `most`. Its text cannot control the
+    terminal.
+    """
     from dragoman.config.trust.summary import summarise
 
     lines = [one_line(line, 300 if most is not None else len(line)) for line in summarise(contents)]
@@ -107,7 +112,7 @@ def is_at_terminal() -> bool:
 
 
 def _ask_once(contents: FolderContents) -> bool:
-    """Both answers are remembered, and hold until something that would act is new or changed."""
+    """Ask the user. Both answers are stored, and apply until active content is added or changed."""
     known = trust_answers().find(contents.folder)
     if known is not None and not known.trusted and known.covers(contents):
         return False
@@ -136,7 +141,7 @@ def _introduce(contents: FolderContents, known: TrustAnswer | None) -> None:
 
 
 def ask_person() -> bool:
-    """Who wants to quit, or is gone, ends the program."""
+    """Return the user's answer. Raises KeyboardInterrupt if they quit or standard input is closed."""
     while True:
         print(_QUESTION, end="", file=sys.stderr, flush=True)
         line = sys.stdin.readline()
@@ -152,9 +157,10 @@ def ask_person() -> bool:
 
 
 def trust_edit(folder: Path, before: FolderContents, after: FolderContents) -> bool:
-    """A person edited a folder's settings by a command of ours: it stays trusted, if it was or held nothing.
+    """Keep a folder trusted after the user edited its settings by a command. Returns whether it is trusted
+    now.
 
-    Returns whether it is trusted now.
+    That applies if it was trusted before or had no active content.
     """
     held_nothing = not before.files and before.unsafe is None
     if after.unsafe is not None or not (held_nothing or decide_from_memory(os.environ)(before)):

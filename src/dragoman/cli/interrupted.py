@@ -1,4 +1,4 @@
-"""Turns that nobody runs: found, gone on with here, or closed."""
+"""Find turns that no process runs, and resume or close them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from dragoman.turn.steps.cancel import end_quarantined
 
 
 async def interrupted_conversations(store: Store) -> set[str]:
-    """Those in which a turn broke off: not one that waits for a person, who may take their time."""
+    """Return the conversations with an interrupted turn. A turn that waits for a user is not interrupted."""
     return {row.conversation for row in await store.abandoned_turns() if row.state != State.WAITING}
 
 
 async def resume_turn(runtime: Runtime, conversation: str, *, only: str | None = None) -> TurnHandle | None:
-    """Go on with the interrupted turn of a conversation, or `only` with this one, and with what its calls had
-    begun in others. None where there is none. TurnQuarantined says what it would need."""
+    """Resume the interrupted turn of a conversation, or with `only` this one, including turns that its calls
+    started.
+
+    Returns None if there is none. Raises TurnQuarantined if the turn needs something that is missing.
+    """
     for row in await runtime.store.live_turns(conversation):
         if row.id == (only or row.id) and await runtime.store.is_abandoned(row.id):
             inner = [one for one in await runtime.store.within(conversation) if one != conversation]
@@ -32,11 +35,13 @@ async def resume_turn(runtime: Runtime, conversation: str, *, only: str | None =
 
 
 async def next_queued(runtime: Runtime, after: str) -> TurnHandle | None:
-    """What was said in the same conversation while this turn ran here, and is answered after it: it may have
-    begun by now, and even be over."""
+    """Return the turn of a message that was queued while this turn ran here. It can have begun, or even have
+    ended.
+    """
     conversation = (await runtime.store.turn(after)).conversation
     waiting = [one.turn for one in await runtime.store.queued(conversation=conversation)]
-    turns = [row.id for row in await runtime.store.turns(conversation)]  # after what waits: it may begin
+    # Read the turns after the queue, because a queued one can begin in between.
+    turns = [row.id for row in await runtime.store.turns(conversation)]
     later = turns[turns.index(after) + 1 :]
     found = [*later, *(turn for turn in waiting if turn not in turns)]
     return runtime.turn(found[0]) if found else None
@@ -48,8 +53,10 @@ async def _abandoned(store: Store, conversations: Iterable[str]) -> list[TurnRow
 
 
 async def close_interrupted(runtime: Runtime, busy: TurnBusy) -> str:
-    """End the turn that is in the way, if it was interrupted, and return its id. What waits for an answer is
-    not closed by saying something else, and what somebody runs is not either."""
+    """End the interrupted turn that blocks a new message, and return its ID.
+
+    Raises BadRequest if it waits for an answer, and TurnBusy if a process runs it.
+    """
     row = await runtime.store.turn(busy.turn)
     if not await runtime.store.is_abandoned(row.id):
         raise busy
@@ -64,7 +71,9 @@ async def close_interrupted(runtime: Runtime, busy: TurnBusy) -> str:
 
 
 async def cancel_turn(runtime: Runtime, id: str, reason: str) -> bool:
-    """Stop a turn, whoever runs it; one that nobody runs is brought to its end here. False: it is over."""
+    """Cancel a turn of any process. If no process runs it, it is ended here. Returns False if it had already
+    ended.
+    """
     turn = runtime.turn(id)
     if not await turn.cancel(reason):
         return False

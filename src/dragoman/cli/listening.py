@@ -1,4 +1,4 @@
-"""The addresses that servers of ours listen on, and `dragoman link`, which asks one that is running."""
+"""Open the addresses of servers, and implement `dragoman link`, which asks a running server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dragoman.redaction import RedactingFormatter
 from dragoman.server.links import RunningServer, running_servers
 
 HOST, PORT = "127.0.0.1", 8721
-_BACKLOG = 1024  # connections that wait in the system to be accepted
+_BACKLOG = 1024  # maximum number of connections that wait in the system to be accepted
 _PATIENCE = aiohttp.ClientTimeout(total=10)
 
 
@@ -29,19 +29,21 @@ def log_warnings() -> None:
 
 
 def files_of(settings: Settings) -> Path:
-    """Where the servers of this machine that use the store say so."""
+    """Return the folder in which local servers of the store announce themselves."""
     return store_of(settings).folder(data_folder())
 
 
 def listen_on(host: str, port: int | None, usual: int) -> socket.socket:
-    """On the port that is named. Without one, on the usual one if it is free, else on any."""
+    """Listen on the given port. Without one, use the usual port if it is free, otherwise any."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for attempt in (port,) if port is not None else (usual, 0):
-        listener = socket.socket(family, proto=socket.IPPROTO_TCP)  # named, so that asyncio sends at once
+        # asyncio sends without delay only if the protocol is given.
+        listener = socket.socket(family, proto=socket.IPPROTO_TCP)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((host, attempt))
-            listener.listen(_BACKLOG)  # before the link is printed: who is quick need not come again
+            # Listen before the link is printed, so that even a fast client can connect.
+            listener.listen(_BACKLOG)
             return listener
         except OSError as error:
             listener.close()
@@ -50,7 +52,7 @@ def listen_on(host: str, port: int | None, usual: int) -> socket.socket:
 
 
 async def print_link(flags: LinkFlags) -> None:
-    """Only the user who runs the server can do this: nobody else can read the file that says how."""
+    """Print a sign-in link. Only the user who runs the server can do this, because its file is private."""
     servers, port = running_servers(files_of(settings_for(flags))), flags.port
     wanted = [one for one in servers if port is None or one.url.endswith(f":{port}")]
     server, path = await _ask(wanted, port)
@@ -70,6 +72,6 @@ async def _ask(servers: list[RunningServer], port: int | None) -> tuple[RunningS
                 if response.status == 201:
                     return server, str((await response.json())["path"])
         except (aiohttp.ClientError, TimeoutError, OSError):
-            continue  # it was killed, and its file is still there
+            continue  # The server was killed, but its file still exists.
     where = "" if port is None else f" at port {port}"
     raise BadRequest(f"No server is running on this store{where}. Start one with `dragoman serve`.")

@@ -1,4 +1,4 @@
-"""Finding what is in the store: opens it without carrying on anybody's turns, and resolves shortened ids."""
+"""Open the store without resuming turns, and find objects by shortened IDs."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ _TURN = "turn_"
 async def open_store(
     settings: Settings, *, create: bool = False, workspace: bool = False
 ) -> AsyncIterator[Runtime]:
-    """To look and to answer. With `create`, a store that is not there yet is made. With `workspace`, what was
-    done to the files of that folder can be looked at, and taken back."""
+    """Open the store to read and to answer. With `create`, a missing store is created. With `workspace`,
+    changes in that folder can be shown and undone.
+    """
     address = store_of(settings)
     if not create and not address.is_there:
         raise ConfigError(f"Database {address} not found. Name another one with --store.")
@@ -37,7 +38,7 @@ async def open_store(
 
 
 def recent_titles(settings: Settings) -> list[tuple[str, str]]:
-    """The conversations used last, without those in the archive, each with its title."""
+    """Return the most recently used conversations with their titles, without archived ones."""
 
     async def read() -> list[Conversation]:
         async with open_store(settings) as runtime:
@@ -48,28 +49,29 @@ def recent_titles(settings: Settings) -> list[tuple[str, str]]:
 
 
 async def find_conversation(store: Store, name: str) -> Conversation:
-    """The conversation of this id, of the only id that begins like this, or the one that was used last."""
+    """Return the conversation of this ID or unique ID prefix, or the most recently used one."""
     if name == LAST:
         async for conversation in each_conversation(store):
             return conversation
         raise NotFound("conversation", LAST, "The store has no conversations yet.")
     try:
         return await store.conversation(name)
-    except (NotFound, Unreadable):  # a list has those that cannot be read too
+    except (NotFound, Unreadable):  # A list also contains unreadable conversations.
         found = {one.id: one async for one in each_conversation(store, inner=True)}
         return found[match_id("conversation", name, found)]
 
 
 async def find_turn(store: Store, name: str = LAST, *, ended: bool = False) -> TurnRow:
-    """The turn of this id, of the only id that begins like this, or the latest one; of a conversation, its
-    latest. With `ended`, only those that are over count as the latest."""
+    """Return the turn of this ID or unique ID prefix, the latest one, or the latest one of a conversation.
+    With `ended`, only ended turns count as the latest.
+    """
     if name.startswith(_TURN):
         return await _find_turn_by_id(store, name)
     try:
         found = each_conversation(store) if name == LAST else _only(await find_conversation(store, name))
     except NotFound as error:
         raise NotFound("turn or conversation", name) from error
-    async for conversation in found:  # one that was imported has no turns
+    async for conversation in found:  # Imported conversations have no turns.
         for row in reversed(await store.turns(conversation.id)):
             if not (ended and row.live):
                 return row
@@ -91,7 +93,7 @@ async def _only(conversation: Conversation) -> AsyncIterator[Conversation]:
 
 
 async def find_question(store: Store, name: str) -> Question:
-    """An open question, likewise; an answered one by its whole id."""
+    """Return an open approval request by its ID or unique ID prefix, or an answered one by its full ID."""
     open = {question.id: question for question in await store.questions()}
     if name == LAST and open:
         return list(open.values())[-1]
@@ -104,7 +106,9 @@ async def find_question(store: Store, name: str) -> Question:
 
 
 def match_id(noun: str, beginning: str, ids: Iterable[str]) -> str:
-    """The one id that begins like this, with or without the word in front (`conv_`)."""
+    """Return the only ID with this prefix, with or without a type such as `conv_`. Raises NotFound or
+    BadRequest.
+    """
     known = list(ids)
     matches = [id for id in known if beginning and beginning in (id[: len(beginning)], _bare(id, beginning))]
     if len(matches) > 1:
@@ -115,7 +119,7 @@ def match_id(noun: str, beginning: str, ids: Iterable[str]) -> str:
 
 
 async def each_conversation(store: Store, *, inner: bool = False) -> AsyncIterator[Conversation]:
-    """The last used first. With `inner`, also those that calls opened."""
+    """Yield conversations, most recently used first. With `inner`, include those that calls opened."""
     before: tuple[float, str] | None = None
     while page := await store.conversations(limit=_PAGE, before=before):
         for conversation in page:
@@ -125,5 +129,5 @@ async def each_conversation(store: Store, *, inner: bool = False) -> AsyncIterat
 
 
 def _bare(id: str, beginning: str) -> str:
-    """As many letters, without the word in front."""
+    """Return a prefix of this length without the type."""
     return id.partition("_")[2][: len(beginning)]

@@ -1,4 +1,4 @@
-"""The terminal program `dragoman`: the commands there are, and how it ends when one of them fails."""
+"""Define the terminal program `dragoman`: its commands, and the exit status of failures."""
 
 from __future__ import annotations
 
@@ -55,9 +55,11 @@ def options(
 
 
 def command_with(name: str) -> TyperGroup:
-    """The program with the commands beside which the one of this name stands, since to describe all of them
-    takes longer than most run. Where there is none of that name, with all: for help, and to say what was
-    meant."""
+    """Return the program with only the commands in the panel of this one, because describing all of them is
+    slow.
+
+    For an unknown name, return all commands, for the help and for suggestions.
+    """
     return _described(*(group for group in app.registered_groups if name in _names(group)))
 
 
@@ -71,7 +73,7 @@ def _described(*groups: TyperInfo) -> TyperGroup:
 
 
 def _names(group: TyperInfo) -> set[str]:
-    """Of a group that has a name, this; of one that has none, those of its commands."""
+    """Return the name of a group. Without one, return the names of its commands."""
     if isinstance(group.name, str):
         return {group.name}
     commands = group.typer_instance.registered_commands if group.typer_instance is not None else []
@@ -79,7 +81,7 @@ def _names(group: TyperInfo) -> set[str]:
 
 
 def run() -> None:
-    """The entry point. An expected error becomes one line on standard error and an exit status."""
+    """Run the program. An expected error becomes one line on standard error and an exit status."""
     import sqlite3
 
     from dragoman.cli.terminal.text import describe_error, exit_status
@@ -87,7 +89,7 @@ def run() -> None:
     try:
         command_with(sys.argv[1] if len(sys.argv) > 1 else "")()
     except BrokenPipeError:
-        # Whoever read along has gone. What is still buffered must not raise it again at the end.
+        # The reader has disconnected. Buffered output must not raise the error again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except (DragomanError, OSError, sqlite3.Error) as error:

@@ -1,4 +1,6 @@
-"""Which model answers: the one the settings name, else the best that is there, and why it was chosen."""
+"""Choose the model that answers: the one in the settings, otherwise the best available one, with the
+reason.
+"""
 
 from __future__ import annotations
 
@@ -23,22 +25,22 @@ from dragoman.runtime import Runtime
 from dragoman.sentences import sentence
 from dragoman.stored_keys import data_folder
 
-_TOO_MANY = ("shell", "browser", "media")  # groups that the model in the box would call for everything
+_TOO_MANY = ("shell", "browser", "media")  # groups that the bundled model would call for everything
 
 
 @dataclass(slots=True, frozen=True)
 class ChosenModel:
-    """All models there are, the one that answers where none is named, and what a person should know of it."""
+    """All available models, the default one, and a note that users should read."""
 
     models: Models
     name: str
     reason: str
     note: str | None = None
-    named: bool = False  # by settings or flags
+    named: bool = False  # whether settings or flags named it
 
     @property
     def found(self) -> bool:
-        """Whether any model can answer. Otherwise a person sets one up first."""
+        """Whether a model can answer. Otherwise, the user sets one up first."""
         return bool(self.name)
 
     @property
@@ -55,7 +57,7 @@ async def choose_model(
     progress: Progress | None = None,
     required: bool = True,
 ) -> ChosenModel:
-    """The model that is named, else the best that is there. Without `required`, there may be none."""
+    """Return the named model, otherwise the best available one. Without `required`, there may be none."""
     catalog, keys = catalog or catalog_of(settings), keys or Keys()
     named = settings.values.get("model")
     if named:
@@ -82,7 +84,9 @@ async def choose_model(
 
 
 def find_provider(catalog: Catalog, model: str) -> Provider:
-    """Who serves this model. A name nobody serves is a setting that cannot be followed: ConfigError."""
+    """Return the provider of a model. Raises ConfigError if there is none, because the setting is then
+    invalid.
+    """
     try:
         return catalog.find(model)[0]
     except NotFound as error:
@@ -90,22 +94,24 @@ def find_provider(catalog: Catalog, model: str) -> Provider:
 
 
 def note_about(catalog: Catalog, model: str) -> str | None:
-    """What a person should know before they trust a model."""
+    """Return a note that users should read before they trust a model."""
     return catalog.traits(*catalog.find(model)).note or None
 
 
 def unsuitable_groups(settings: Settings) -> tuple[str, ...]:
-    """Groups of tools that the model in the box is better off without, unless the person named tools."""
+    """Return groups of tools that the bundled model is better without, unless the user named tools."""
     return _TOO_MANY if "tools" not in settings.values else ()
 
 
 @asynccontextmanager
 async def prepared_ahead(chosen: ChosenModel, runtime: Runtime) -> AsyncIterator[None]:
-    """Meanwhile the model in the box reads its tools, so that the first turn need not wait for that."""
+    """Let the bundled model read its tools in the background, so that the first turn does not wait for
+    that.
+    """
     background = Background()
 
     async def prepare() -> None:
-        with suppress(DragomanError):  # whatever it is, the first turn meets it too, and says it
+        with suppress(DragomanError):  # The first turn meets the same error and reports it.
             model = chosen.models()
             offer = runtime.services.toolbox.offer(runtime.services.rules, model.switches)
             await model.prepare(offer.specs())
@@ -119,5 +125,5 @@ async def prepared_ahead(chosen: ChosenModel, runtime: Runtime) -> AsyncIterator
 
 
 def _origin(settings: Settings) -> str:
-    """Who named the model, without the folder: this is shown in the page too."""
+    """Return the origin of the model's name without its folder, because the web UI shows it."""
     return Path(settings.origins.get("model", "the caller")).name

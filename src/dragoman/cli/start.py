@@ -1,4 +1,4 @@
-"""Starts the terminal program, or says what has to be installed first."""
+"""Start the terminal program, or print which packages must be installed first."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from dragoman.installed import describe_missing
 
 
 def run() -> None:
-    """The entry point."""
+    """Run the program."""
     _repair_streams()
     try:
         from dragoman.cli.main import run as run_program
 
         run_program()
-    except ImportError as error:  # also of a package that is too old
+    except ImportError as error:  # A package that is too old raises this, too.
         if (missing := describe_missing(error.name or "")) is None:
             raise
         print(f"dragoman: {missing}", file=sys.stderr)
@@ -24,8 +24,10 @@ def run() -> None:
 
 
 def _repair_streams() -> None:
-    """A stream that is closed (`>&-`) is nowhere, so that no file that is opened next takes its number; a
-    letter that the locale has not is a question mark, and not the end of the program."""
+    """Replace closed streams (`>&-`) by the null device, so that no other file takes their number.
+
+    Characters that the locale lacks are written as question marks instead of ending the program.
+    """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         stream = getattr(sys, name)
         if stream is None:

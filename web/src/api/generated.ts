@@ -6,7 +6,7 @@ export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description What an agent is, as the settings have it. What is left out is as for everybody. */
+        /** @description An agent as in the settings. Omitted fields use the defaults. */
         AgentBody: {
             /**
              * @description what it is good at: other agents read this
@@ -131,7 +131,7 @@ export interface components {
             skipped: string;
             diverges: number | null;
         };
-        /** @description What a turn did: its answer, its calls and what they used. `seconds` are those of the model alone. */
+        /** @description The result of a turn: answer, calls and usage. `seconds` counts only the time of the model. */
         Answered: {
             /** @default  */
             model: string;
@@ -436,7 +436,7 @@ export interface components {
             end: number | null;
             opaque: components["schemas"]["JsonValue"];
         };
-        /** @description As assistant-ui describes it, or with the schema under the SDK's own name. */
+        /** @description A tool as assistant-ui describes it, or with the SDK's field name for the schema. */
         ClientTool: {
             /** @default  */
             description?: string;
@@ -508,7 +508,7 @@ export interface components {
             counted: boolean;
             shares: components["schemas"]["ContextShare"][];
         };
-        /** @description What is to be different. In `settings`, null takes one away. */
+        /** @description Changes to a conversation. In `settings`, null removes a setting. */
         ConversationChange: {
             title?: string | null;
             settings?: components["schemas"]["ConversationSettings"] | null;
@@ -520,7 +520,7 @@ export interface components {
             archived?: boolean | null;
             tags?: string[] | null;
         };
-        /** @description A line of the person's list is new, or not what it was. */
+        /** @description A line of the user's conversation list is new or has changed. */
         ConversationChanged: {
             id: string;
             title: string | null;
@@ -586,7 +586,7 @@ export interface components {
              */
             type: "conversation.deleted";
         };
-        /** @description What holds in one conversation, before what its agent and the program's settings say. */
+        /** @description Settings of one conversation. They override those of its agent and of the program. */
         ConversationSettings: {
             /** @description as PROVIDER/MODEL */
             model?: string | null;
@@ -629,7 +629,7 @@ export interface components {
             /** @description tools of servers that are always loaded */
             always_tools?: string[] | null;
         };
-        /** @description A line of the list. */
+        /** @description A line of the conversation list. */
         ConversationSummary: {
             id: string;
             title: string | null;
@@ -696,7 +696,7 @@ export interface components {
         Credentials: {
             password: string;
         };
-        /** @description The model that answers where none is named, and what a person should know of it. */
+        /** @description The default model, and a note that users should read. */
         CurrentModel: {
             name: string;
             note: string | null;
@@ -709,7 +709,7 @@ export interface components {
             day: string;
             usage: components["schemas"]["Usage"];
         };
-        /** @description What a person decided. Which verdicts fit depends on the kind of question. */
+        /** @description A user's decision. The kind of the approval request determines the possible verdicts. */
         Decision: {
             /** @enum {string} */
             verdict: "allow" | "reject" | "stop" | "release" | "withhold" | "reply";
@@ -735,8 +735,8 @@ export interface components {
             hash?: string | null;
         };
         /**
-         * @description What was done to files, each as a unified diff. `notes` say what could not be recorded; `undone`, of a
-         *     turn, which of them were undone since.
+         * @description File changes, each as a unified diff. `notes` name changes that could not be recorded. For a turn,
+         *     `undone` names those that were undone since.
          */
         DiffView: {
             files: components["schemas"]["FileDiff"][];
@@ -747,7 +747,7 @@ export interface components {
             /** @default true */
             ok: boolean;
         };
-        /** @description A model that is downloaded, or was. */
+        /** @description A running or finished download. */
         Download: {
             name: string;
             repo: string;
@@ -765,7 +765,7 @@ export interface components {
             offers: components["schemas"]["OfferedModel"][];
             items: components["schemas"]["Download"][];
         };
-        /** @description Another text for a message. What is left out of the rest is as it was for the message it replaces. */
+        /** @description New text for a message. Omitted options stay as they were for the message it replaces. */
         Edit: {
             /** @description as PROVIDER/MODEL */
             model?: string | null;
@@ -993,7 +993,7 @@ export interface components {
         FilledPrompt: {
             text: string;
         };
-        /** @description A folder with settings, tools or programs of its own, and what a person decided about it. */
+        /** @description A folder with settings, tools or programs, and the admin's decision about it. */
         FolderTrust: {
             folder: string;
             /** @enum {string} */
@@ -1079,12 +1079,12 @@ export interface components {
             type: "item.added";
         };
         JsonValue: Json;
-        /** @description Below the address of the server; it signs one browser in. */
+        /** @description A path on the server that signs one browser in. */
         Link: {
             path: string;
             expires: number;
         };
-        /** @description Changes of the list were missed: it is to be read again. */
+        /** @description The client missed changes of the list and must read it again. */
         ListReset: {
             /**
              * @default list.reset
@@ -1176,7 +1176,7 @@ export interface components {
              */
             type: "message.added";
         };
-        /** @description What a person says: a text, or texts and files. */
+        /** @description A user's message: text, or text and files. */
         MessageBody: {
             /** @example What is 17 * 23? */
             text?: string | null;
@@ -1211,7 +1211,10 @@ export interface components {
              */
             type: "message.end";
         };
-        /** @description Whether one expectation was met, and if not, why. Of a judgment, `prompt`, `model` and `votes` too. */
+        /**
+         * @description Whether an expectation was met, with the reason if not. A judgment also has `prompt`, `model` and
+         *     `votes`.
+         */
         Met: {
             name: string;
             passed: boolean;
@@ -1285,7 +1288,7 @@ export interface components {
             /** @example unsloth/Qwen3-4B-Instruct-2507-GGUF:Q4_K_M */
             model: string;
         };
-        /** @description A rule that nobody has asked about yet. */
+        /** @description A rule that is not the answer to an approval request. */
         NewGrant: {
             /** @example shell */
             permission: string;
@@ -1340,7 +1343,7 @@ export interface components {
         NewOwner: {
             user: string;
         };
-        /** @description A server of one's own, that speaks one of the known protocols. */
+        /** @description A custom server that speaks one of the known protocols. */
         NewProvider: {
             /** @example my-server */
             name: string;
@@ -1366,7 +1369,7 @@ export interface components {
              */
             note?: string;
         };
-        /** @description An MCP server: a program to be started, or an address. */
+        /** @description An MCP server: a program to start, or an address. */
         NewServer: {
             /** @example files */
             name: string;
@@ -1395,12 +1398,12 @@ export interface components {
              */
             oauth?: boolean;
         };
-        /** @description The token is shown this once. */
+        /** @description A new invitation or link. The token is shown only here. */
         NewShareView: {
             share: components["schemas"]["ShareView"];
             token: string;
         };
-        /** @description A message, and how it is to be answered. */
+        /** @description A new message, and how to answer it. */
         NewTurn: {
             /** @description as PROVIDER/MODEL */
             model?: string | null;
@@ -1499,7 +1502,7 @@ export interface components {
                 [key: string]: components["schemas"]["Said-Output"];
             } | null;
         };
-        /** @description A model that can be downloaded, with what is published about it, and how it would run here. */
+        /** @description A downloadable model with its published data, and an estimate of how it runs on this machine. */
         OfferedModel: {
             model: string;
             title: string;
@@ -1521,7 +1524,7 @@ export interface components {
             next: string | null;
             tags: string[];
         };
-        /** @description A call as it would be with a part of its changes. */
+        /** @description A call with only some of its changes. */
         PartialCall: {
             arguments: {
                 [key: string]: components["schemas"]["JsonValue"];
@@ -1533,7 +1536,7 @@ export interface components {
             tool: string;
             patterns: string[];
         };
-        /** @description Who has a shared conversation open, or is typing, is not what it was. */
+        /** @description The users who have a shared conversation open, or who are typing, have changed. */
         PresenceChanged: {
             conversation: string;
             users: components["schemas"]["PresentUser"][];
@@ -1543,7 +1546,7 @@ export interface components {
              */
             type: "presence";
         };
-        /** @description Who has the conversation open now: its owner and members, never readers of a link. */
+        /** @description The owner and members who have the conversation open now. Readers of a link do not count. */
         PresenceView: {
             conversation: string;
             users: components["schemas"]["PresentUser"][];
@@ -1558,7 +1561,7 @@ export interface components {
             input: number;
             output: number;
         };
-        /** @description RFC 9457. */
+        /** @description Problem details (RFC 9457). */
         Problem: {
             title: string;
             status: number;
@@ -1625,7 +1628,7 @@ export interface components {
              */
             type: "item";
         };
-        /** @description A provider, and how one signs in to it here. */
+        /** @description A provider, and how this server signs in to it. */
         ProviderSetup: {
             name: string;
             title: string;
@@ -1649,7 +1652,7 @@ export interface components {
             shared: boolean;
             items: components["schemas"]["ProviderSetup"][];
         };
-        /** @description What came of asking a provider for its list of models. */
+        /** @description The outcome of a request for a provider's list of models. */
         ProviderTest: {
             works: boolean;
             models: string[];
@@ -1659,7 +1662,7 @@ export interface components {
                 [key: string]: components["schemas"]["Said-Output"];
             } | null;
         };
-        /** @description Any model of a provider can be named, as NAME/MODEL, whether it is listed or not. */
+        /** @description A provider. Any of its models can be named as NAME/MODEL, whether it is listed or not. */
         ProviderView: {
             name: string;
             title: string;
@@ -1722,7 +1725,7 @@ export interface components {
                 [key: string]: components["schemas"]["Said-Output"];
             } | null;
         };
-        /** @description In a conversation's stream the question comes whole, as `/questions/ID` has it. */
+        /** @description In a conversation's stream, the event contains the whole question, as `/questions/ID` does. */
         QuestionAsked: {
             call: string;
             question: string;
@@ -1761,7 +1764,7 @@ export interface components {
         QuestionList: {
             items: components["schemas"]["Question"][];
         };
-        /** @description What is queued in a conversation, or is to steer a turn there, is not what it was. */
+        /** @description The queue of a conversation, or the messages that are to steer its turn, have changed. */
         QueueChanged: {
             conversation: string;
             queued: components["schemas"]["QueuedTurn"][];
@@ -1776,22 +1779,22 @@ export interface components {
             /** @description queued turns: these come first, so */
             turns: string[];
         };
-        /** @description What has been sent and is not yet taken: in this order, each can still be called off. */
+        /** @description Messages that no turn has taken yet, in order. Each can still be withdrawn. */
         QueueView: {
             conversation: string;
             queued: components["schemas"]["QueuedTurn"][];
             steering: components["schemas"]["SteeringMessage"][];
         };
         /**
-         * @description A message of a person that waits for the turn before it; or, if that is over, for what `waits_for`
-         *     says.
+         * @description A user's message that waits for the previous turn. If that has ended, it waits for what `waits_for`
+         *     names.
          */
         QueuedTurn: {
             id: string;
             message: components["schemas"]["Message"];
             waits_for: string | null;
         };
-        /** @description What you think of the answer of a turn. */
+        /** @description Your rating of a turn's answer. */
         RatingView: {
             turn: string;
             /** @enum {string} */
@@ -1880,7 +1883,7 @@ export interface components {
             /** @default false */
             copied: boolean;
         };
-        /** @description How an answer is made once more. What is left out is as it was for the one it repeats. */
+        /** @description How to regenerate an answer. Omitted options stay as they were for the answer it replaces. */
         Rerun: {
             /** @description as PROVIDER/MODEL */
             model?: string | null;
@@ -1956,7 +1959,10 @@ export interface components {
              */
             beside?: boolean;
         };
-        /** @description How a call is made once more: with other arguments, or as if it had given this. Neither: as it was. */
+        /**
+         * @description How to repeat a call: with other arguments, or with this result. With neither, the call is repeated as
+         *     it was.
+         */
         RerunCall: {
             /** @description as PROVIDER/MODEL */
             model?: string | null;
@@ -2033,7 +2039,7 @@ export interface components {
             /** @description what came of it; then it does not run */
             result?: string | null;
         };
-        /** @description What came of a call that the client ran. */
+        /** @description The result of a call that the client ran. */
         Result: {
             text?: string | null;
             value?: components["schemas"]["JsonValue"];
@@ -2046,7 +2052,7 @@ export interface components {
             status: "resolved" | "cancelled";
             payload?: components["schemas"]["JsonValue"];
         };
-        /** @description What a browser came back with from where it signed in, as it stood in the address. */
+        /** @description The parameters of the address that a browser returned with from its sign-in. */
         Returned: {
             state: string;
             code?: string | null;
@@ -2071,7 +2077,7 @@ export interface components {
              */
             force?: boolean;
         };
-        /** @description The paths that were changed, what was left as it is, and where the conversation stands now. */
+        /** @description The changed paths, the skipped paths, and the new position of the conversation. */
         RevertView: {
             paths: string[];
             notes: string[];
@@ -2116,17 +2122,20 @@ export interface components {
                 [key: string]: components["schemas"]["Said-Output"];
             } | null;
         };
-        /** @description What rules and grants say, before mode, bounds and plugins have their say. No rule: it is asked. */
+        /**
+         * @description The decision of rules and grants, before mode, bounds and plugins apply. Without a rule, a user is
+         *     asked.
+         */
         RuleDecision: {
             /** @enum {string} */
             action: "allow" | "ask" | "deny";
             rule: components["schemas"]["Rule-Output"] | null;
         };
-        /** @description Of those that match, the last one decides; grants come after all of them. */
+        /** @description Rules. The last matching one decides, and grants follow after all of them. */
         RuleList: {
             items: components["schemas"]["RuleView"][];
         };
-        /** @description A rule of the settings, or of an agent, where it is one's. */
+        /** @description A rule of the settings or of an agent. */
         RuleView: {
             rule: components["schemas"]["Rule-Output"];
             agent: string | null;
@@ -2145,7 +2154,7 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-        /** @description A sentence as it is stored and sent. A value that is a sentence is an object like this one. */
+        /** @description A sentence as it is stored and sent. A value that is a sentence has the same form. */
         "Said-Input": {
             code: string;
             text: string;
@@ -2153,7 +2162,7 @@ export interface components {
                 [key: string]: components["schemas"]["JsonValue"];
             };
         };
-        /** @description A sentence as it is stored and sent. A value that is a sentence is an object like this one. */
+        /** @description A sentence as it is stored and sent. A value that is a sentence has the same form. */
         "Said-Output": {
             code: string;
             text: string;
@@ -2161,7 +2170,7 @@ export interface components {
                 [key: string]: components["schemas"]["JsonValue"];
             };
         };
-        /** @description A sign-in at an MCP server, and how far it got. No token is in it. */
+        /** @description The progress of a sign-in at an MCP server, without tokens. */
         ServerLogin: {
             server: string;
             /** @enum {string} */
@@ -2174,7 +2183,7 @@ export interface components {
                 [key: string]: components["schemas"]["Said-Output"];
             } | null;
         };
-        /** @description Exactly what would run, for a person to confirm. `confirm` is good for this, once, for five minutes. */
+        /** @description Exactly what would run, for the admin to confirm. `confirm` is valid once, for five minutes. */
         ServerPlan: {
             name: string;
             program: string | null;
@@ -2196,7 +2205,7 @@ export interface components {
         ServerPromptList: {
             items: components["schemas"]["ServerPromptView"][];
         };
-        /** @description `required` and `optional` are the names of what it takes. */
+        /** @description A prompt of an MCP server. `required` and `optional` are the names of its arguments. */
         ServerPromptView: {
             server: string;
             name: string;
@@ -2204,7 +2213,7 @@ export interface components {
             required: string[];
             optional: string[];
         };
-        /** @description An MCP server: what it is, how it is, and why it is not there. */
+        /** @description An MCP server with its settings, its state, and the reason for a failure. */
         ServerSetup: {
             name: string;
             kind: string;
@@ -2281,7 +2290,7 @@ export interface components {
         SignedOut: {
             url: string;
         };
-        /** @description What a skill says, as its `SKILL.md` has it. What else stands in the front matter stays. */
+        /** @description The content of a skill's `SKILL.md`. Other fields of the front matter are kept. */
         SkillBody: {
             /** @description what the model sees before it loads it */
             description: string;
@@ -2341,7 +2350,7 @@ export interface components {
             /** @default 0 */
             failed: number;
         };
-        /** @description A message of a person that a running turn takes in before its next step. */
+        /** @description A user's message that a running turn receives before its next step. */
         SteeringMessage: {
             id: number;
             turn: string;
@@ -2589,16 +2598,16 @@ export interface components {
             requests: number;
             tools: number;
         };
-        /** @description What a turn did, and when. `now` is the server's time: up to then it has gone where it is not over. */
+        /** @description The timeline of a turn. `now` is the server's time, up to which an unfinished turn has run. */
         TraceView: {
             trace: components["schemas"]["TurnTrace"];
             totals: components["schemas"]["Totals"];
             now: number;
         };
         /**
-         * @description A conversation whole, as it is now: unfinished replies included. A live stream begins with it.
+         * @description A whole conversation as it is now, including unfinished replies. A live stream begins with it.
          *
-         *     Where it comes again in a stream, what came before cannot be gone on from: it replaces all that is known.
+         *     If it comes again in a stream, it replaces everything before it.
          */
         TreeView: {
             /** @constant */
@@ -2611,7 +2620,7 @@ export interface components {
             steering: components["schemas"]["SteeringMessage"][];
             revision: number;
         };
-        /** @description Whether what a folder brings is used from the next start on. */
+        /** @description A decision whether a folder's content is used from the next start on. */
         TrustDecision: {
             folder: string;
             trusted: boolean;
@@ -2726,7 +2735,7 @@ export interface components {
             /** @default true */
             on?: boolean;
         };
-        /** @description The fields of `DefaultChatTransport`, and what an application may add with its `body` option. */
+        /** @description The fields of `DefaultChatTransport`, and those that an application can add by its `body` option. */
         UIChatBody: {
             id: string;
             messages?: components["schemas"]["UIMessage"][];
@@ -2760,7 +2769,7 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-        /** @description Of any kind: which fields count is told by `type` and `state`. */
+        /** @description A part of any kind. `type` and `state` determine which fields apply. */
         UIPart: {
             type: string;
             /** @default  */
@@ -2785,8 +2794,8 @@ export interface components {
             approval?: components["schemas"]["Approval"] | null;
         };
         /**
-         * @description A turn that is not over. `queued`: it waits for a worker, or for a place under a limit. `interrupted`:
-         *     nobody runs it; it can be continued, or cancelled.
+         * @description A turn that has not ended. `queued` means that it waits for a worker, or for a slot under a limit.
+         *     `interrupted` means that no process runs it: it can be continued or cancelled.
          */
         UnfinishedTurn: {
             id: string;
@@ -2829,7 +2838,7 @@ export interface components {
             /** @default 0 */
             characters: number;
         };
-        /** @description `rows` where it was asked by what: sums of what is known; `unpriced` replies are not in `cost`. */
+        /** @description Usage. `rows` is set if the request names dimensions. `cost` does not include `unpriced` replies. */
         UsageView: {
             total: components["schemas"]["Usage"];
             models: components["schemas"]["ModelSpent"][];
@@ -2850,7 +2859,7 @@ export interface components {
             cost: number | null;
             seconds: number;
         };
-        /** @description What a judge said, once. */
+        /** @description One vote of a judge. */
         Vote: {
             passed: boolean;
             reason: string;
@@ -2866,7 +2875,7 @@ export interface components {
             by: string | null;
             scope: string | null;
         };
-        /** @description What users can sign in with, besides a password, a key and a link. */
+        /** @description A way to sign in other than a password, a key or a link. */
         WaysToSignIn: {
             provider: string | null;
         };

@@ -1,1 +1,1 @@
-"""`dragoman acp`: an agent for editors, over the Agent Client Protocol on standard input and output."""
+"""Serve editors over the Agent Client Protocol on standard input and output: `dragoman acp`."""

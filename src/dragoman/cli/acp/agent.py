@@ -1,4 +1,4 @@
-"""The methods of the Agent Client Protocol that an editor calls, and what each does to our conversations."""
+"""Define the Agent Client Protocol methods that an editor calls, and their effects on conversations."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PROTOCOL_VERSION = 1
 
 
 async def list_sessions(store: Store, folder: str | None, cursor: str | None) -> JsonValue:
-    """One page, the most recently used first: of a folder, or of all."""
+    """Return one page of conversations, most recently used first, of one folder or of all."""
     before = _before(cursor) if cursor is not None else None
     page = await store.conversations(user=LOCAL, limit=_PAGE, before=before)
     sessions: list[JsonValue] = []
@@ -62,7 +62,7 @@ def _before(cursor: str) -> tuple[float, str]:
 
 
 async def _folder_of(store: Store, conversation: Conversation) -> str | None:
-    """Where its turns work. None where nobody knows, or nothing was said in it."""
+    """Return the folder of a conversation's turns. None if it is unknown or the conversation has no turns."""
     with suppress(DragomanError, ValueError):
         for row in reversed(await store.turns(conversation.id)):
             return options_in(await store.facts(row.id)).workspace
@@ -70,7 +70,7 @@ async def _folder_of(store: Store, conversation: Conversation) -> str | None:
 
 
 def explain(error: Exception) -> RpcError:
-    """An error in the protocol's form, with the words we have for it."""
+    """Convert an exception to an error of the protocol."""
     match error:
         case RpcError():
             return error
@@ -85,7 +85,7 @@ def explain(error: Exception) -> RpcError:
 
 
 class AcpAgent:
-    """One editor's connection."""
+    """The connection of one editor."""
 
     def __init__(self, flags: AcpFlags, stack: AsyncExitStack) -> None:
         self._workspaces = EditorFolders(flags, stack)
@@ -95,7 +95,7 @@ class AcpAgent:
         self._forms = False
 
     def connect(self, peer: RpcPeer) -> None:
-        """The methods are known before the connection is."""
+        """Set the connection. It is created after the methods, because it needs them."""
         self._peer = peer
 
     @property
@@ -138,7 +138,8 @@ class AcpAgent:
             session_of=self._session_of,
         )
         return {
-            "protocolVersion": PROTOCOL_VERSION,  # the only one there is here: the editor decides
+            # This server knows one version, and the editor decides whether to use it.
+            "protocolVersion": PROTOCOL_VERSION,
             "agentInfo": {"name": "dragoman", "title": "Dragoman", "version": version("dragoman")},
             "agentCapabilities": {
                 "loadSession": True,
@@ -181,7 +182,7 @@ class AcpAgent:
         id = _text(params, "sessionId")
         workspace = await self._workspace(params)
         if await workspace.runtime.store.owner_of(id) != LOCAL:
-            raise NotFound("conversation", id)  # it belongs to somebody who signs in to the server
+            raise NotFound("conversation", id)  # It belongs to a user who signs in to the server.
         if (known := self._sessions.get(id)) is not None and known.workspace is workspace:
             return known
         chat = await workspace.runtime.conversation(id)
@@ -224,7 +225,8 @@ class AcpAgent:
             return dict(await asyncio.shield(prompting))
         except asyncio.CancelledError:
             if self._peer_of().closed:
-                prompting.cancel()  # closing stops nothing: it goes on when it is loaded
+                # Disconnecting stops no turn: it continues when the session is loaded again.
+                prompting.cancel()
             else:
                 await session.cancel()
             await asyncio.wait({prompting})
@@ -253,8 +255,11 @@ class AcpAgent:
     async def _shown(
         self, session: EditorSession, result: dict[str, Any], *, resumes: bool = False
     ) -> ResultThen:
-        """The answer that opens a session. Updates about it come after: then the editor knows its id. What
-        broke off goes on before, so that the next prompt waits for it and does not end it."""
+        """Return the answer that opens a session. Its updates are sent afterwards, when the editor knows its
+        ID.
+
+        An interrupted turn resumes before that, so that the next prompt waits for it and does not end it.
+        """
         state = await session.state()
         turn = await session.resume() if resumes else None
 
@@ -271,7 +276,9 @@ class AcpAgent:
         return self._sessions[id]
 
     async def _session_of(self, conversation: str) -> str | None:
-        """The session of a conversation, or of the one in which the task was given that it is about."""
+        """Return the session of a conversation. A task's conversation belongs to the session of its
+        caller.
+        """
         for runtime in {id(one.runtime): one.runtime for one in self._sessions.values()}.values():
             found: str | None = conversation
             while found is not None and found not in self._sessions:
@@ -292,7 +299,7 @@ class AcpAgent:
         return await self._workspaces.open(_text(params, "cwd"), servers, self._editor)
 
     async def _runtime(self, folder: object) -> Runtime:
-        """That of a folder; without one, of a folder that is open, or of where we are."""
+        """Return the runtime of a folder. Without one, use an open folder, or the current one."""
         if not isinstance(folder, str) and self._sessions:
             return next(reversed(self._sessions.values())).runtime
         place = folder if isinstance(folder, str) else str(Path.cwd())
@@ -336,7 +343,7 @@ async def _serve(flags: AcpFlags, incoming: int, outgoing: int) -> None:
             try:
                 await peer.serve()
             except ConnectionError:
-                pass  # the editor went away in the middle of a line
+                pass  # The editor disconnected in the middle of a line.
             finally:
                 await agent.close()
     finally:

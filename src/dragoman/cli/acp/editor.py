@@ -1,5 +1,7 @@
-"""Our file tools and shell, working through the editor: its unsaved text counts, and commands run in its
-terminals. Whether a call may run is decided before any of this, as always."""
+"""Let the file tools and the shell work through the editor: with its unsaved text, and in its terminals.
+
+The usual rules decide beforehand whether a call may run.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ T = TypeVar("T")
 Ask = Callable[[str, dict[str, Any]], Coroutine[Any, Any, Any]]
 """Sends a request to the editor, and waits for its answer."""
 SessionOf = Callable[[str], Coroutine[Any, Any, str | None]]
-"""The session that a conversation is talked in. None where the editor has it open no more."""
+"""Returns the session of a conversation, or None if the editor does not have it open any longer."""
 
 _PATIENCE = 20.0  # seconds for an editor to read or write a file
 _OUTPUT = 1_000_000  # bytes of a terminal's output that the editor keeps
@@ -37,7 +39,7 @@ _ON_FILES = ("read_file", "write_file", "edit_file", "apply_patch")
 
 
 class Editor:
-    """What the client can do for us. `session_of` knows also the conversations of tasks."""
+    """The capabilities of the editor. `session_of` also finds sessions for conversations of tasks."""
 
     def __init__(
         self, ask: Ask, *, reads: bool, writes: bool, terminals: bool, session_of: SessionOf
@@ -50,7 +52,7 @@ class Editor:
         self.loop = asyncio.get_running_loop()
 
     def groups(self, wanted: Sequence[str]) -> list[Group]:
-        """The built-in groups that work through the editor, of those that are wanted."""
+        """Return the wanted built-in groups that work through the editor."""
         found = []
         if "files" in wanted and (self.reads or self.writes):
             group = BUILTIN["files"]()
@@ -64,7 +66,7 @@ class Editor:
     # ── files ─────────────────────────────────────────────────────────────────────────────────────
 
     def _on_files(self, tool: Tool) -> Tool:
-        """The same tool, which sees files as the editor has them. It runs in a thread, as it did before."""
+        """Return the tool with access to files as they are in the editor. It still runs in a thread."""
         run, preview, keep = tool.run, tool.preview, tool.keep_hunks
         assert run is not None
         assert tool.threaded
@@ -158,13 +160,13 @@ class Editor:
         return ToolOutput(f"{ending}\n{text}", title=command[:80], metadata=metadata)
 
     async def _release(self, terminal: dict[str, str]) -> None:
-        """It ends what still runs there; what it printed stays on the person's screen."""
+        """Release a terminal. This ends a program that still runs there. The user still sees its output."""
         with suppress(RpcError, OSError):
             await self.ask("terminal/release", terminal)
 
 
 class EditorFiles:
-    """Asks the editor from the thread that a tool runs in."""
+    """Sends requests to the editor from the thread of a tool."""
 
     def __init__(self, editor: Editor, conversation: str) -> None:
         self._editor = editor
@@ -176,7 +178,7 @@ class EditorFiles:
         try:
             found = self._ask("fs/read_text_file", path)
         except (RpcError, TimeoutError):
-            return None  # it does not know the file: the one on the disk is there
+            return None  # The editor does not know the file, so the tool reads it from disk.
         content = found.get("content") if isinstance(found, dict) else None
         return content if isinstance(content, str) else None
 
@@ -190,7 +192,7 @@ class EditorFiles:
             raise ToolFailed(f"The editor did not write {path.name!r}: {why}") from error
 
     def _ask(self, method: str, path: Path, **more: str) -> Any:
-        """What the editor answers, or that it has no session for this conversation."""
+        """Return the editor's answer, or `_NOT_OPEN` if it has no session for this conversation."""
 
         async def ask() -> Any:
             session = await self._editor.session_of(self._conversation)

@@ -1,4 +1,4 @@
-"""The runtimes behind an editor's sessions: one for each folder, with its options and MCP servers."""
+"""Manage the runtimes behind an editor's sessions: one for each folder, with its options and MCP servers."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from dragoman.tools.tool import client_tool
 from dragoman.tools.toolbox import Group
 from dragoman.turn.steps.authority import load_grants
 
-PERMISSION = "mcp_server"  # `allow = ["mcp_server:npx *"]` asks no question about such servers
+PERMISSION = "mcp_server"  # `allow = ["mcp_server:npx *"]` permits such servers without approval
 _log = logging.getLogger("dragoman.acp")
-_MOST_MODELS = 60  # to choose from
+_MOST_MODELS = 60  # maximum number of models to choose from
 _MODES = {
     "auto": ("Auto", "Rules decide which calls run, and which need your approval"),
     "ask": ("Ask", "Every call needs your approval"),
@@ -47,14 +47,16 @@ _MODES = {
 
 
 class _NoArguments(BaseModel):
-    """No model makes this call: the editor does."""
+    """The arguments of a call that the editor makes, and no model."""
 
 
 _START = client_tool("start_mcp_server", "Start a server.", _NoArguments, permission=PERMISSION)
 
 
 class HeldSource:
-    """A server's tools, once it is allowed; until then there are none, and nothing of it runs."""
+    """The tools of a server that must be allowed first. Until then it has no tools, and nothing of it
+    runs.
+    """
 
     def __init__(self, source: McpSource) -> None:
         self.name = source.name
@@ -84,7 +86,7 @@ class HeldSource:
 
 
 def read_client_servers(given: Iterable[Any]) -> dict[str, McpServer]:
-    """By name. BadRequest where one is described in a way that cannot be followed."""
+    """Return the described servers by name. Raises BadRequest for an invalid description."""
     found: dict[str, McpServer] = {}
     for one in given:
         if not isinstance(one, Mapping):
@@ -101,7 +103,9 @@ def read_client_servers(given: Iterable[Any]) -> dict[str, McpServer]:
 
 
 def held_sources(servers: Mapping[str, McpServer], taken: Iterable[str], workspace: Path) -> list[HeldSource]:
-    """One each. Servers of the settings keep their names: what an editor gives takes the place of none."""
+    """Return a held source for each server. Servers of the settings keep their names, so an editor cannot
+    replace them.
+    """
     known = set(taken)
     return [
         HeldSource(McpSource(_free(name), server, workspace=workspace, find=lambda reference: None))
@@ -111,14 +115,14 @@ def held_sources(servers: Mapping[str, McpServer], taken: Iterable[str], workspa
 
 
 def _free(name: str) -> str:
-    """Groups of our own keep their names, too."""
+    """Return a name that does not collide with a built-in group."""
     return f"editor-{name}" if name in {*BUILTIN, "tools", "output", "skills", "agents"} else name
 
 
 async def settle_by_rules(
     runtime: Runtime, conversation: str, sources: Sequence[HeldSource]
 ) -> list[HeldSource]:
-    """Those about which a person has to be asked: no rule, and no earlier answer, says anything."""
+    """Apply rules and earlier answers to these servers. Returns those that still need the user's approval."""
     services = runtime.services
     authority = Authority(
         rules=services.rules,
@@ -143,21 +147,24 @@ def _folder(runtime: Runtime) -> str | None:
 
 
 async def remember(runtime: Runtime, source: HeldSource, action: Action) -> None:
-    """As every other "always": it is listed, and can be revoked."""
+    """Store the answer as a grant. Like any "always", it is listed and can be revoked."""
     rule = Rule(PERMISSION, literal(source.pattern), action)
     at = runtime.services.clock()
     await runtime.store.add_grant(Grant(new_id("grant"), rule, None, at, None, _folder(runtime)))
 
 
 def _pattern(server: McpServer) -> str:
-    """What would run, without secrets, and a hash of all of it: with another argument, variable or header it
-    is another server."""
+    """Return the pattern of a server: its command without secrets, and a hash of everything. A different
+    argument, variable or header makes it a different server.
+    """
     whole = canonical([server.command, *server.args, {**server.env}, server.url, {**server.headers}])
     return f"{server.where} #{hashlib.sha256(whole.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
 
 def _shown(server: McpServer) -> str:
-    """What the person is asked about: also the variables it would get, since they decide what it does."""
+    """Return the text for the approval request. It includes the variables, because they determine what the
+    server does.
+    """
     given = redact_value({**server.env, **server.headers})
     with_these = (
         ", ".join(f"{name}={value}" for name, value in given.items()) if isinstance(given, dict) else ""
@@ -172,14 +179,16 @@ def _table(one: Mapping[str, Any], kind: str) -> dict[str, Any]:
 
 
 def _pairs(given: Any) -> dict[str, str]:
-    """`[{"name": …, "value": …}]` as a table. `${` means nothing there: it is the editor's word."""
+    """Convert `[{"name": …, "value": …}]` to a table. `${` in it is not a reference: the editor means it
+    literally.
+    """
     pairs = given if isinstance(given, list) else []
     return {str(one.get("name")): str(one.get("value")) for one in pairs if isinstance(one, Mapping)}
 
 
 @dataclass(slots=True, frozen=True)
 class OpenWorkspace:
-    """A folder that is worked in: its runtime, its models, its commands, and servers yet to be allowed."""
+    """A working folder: its runtime, models, commands, and servers that still need approval."""
 
     folder: Path
     runtime: Runtime
@@ -188,7 +197,7 @@ class OpenWorkspace:
     held: list[HeldSource]
 
     def models(self, current: str | None) -> list[str]:
-        """Those to choose from: the one in use, and those with a name whose provider has its key."""
+        """Return the models to choose from: the current one, and named ones whose provider has a key."""
         catalog, keys = self.chosen.models.catalog, self.chosen.models.keys
         named = [
             f"{provider.name}/{model}"
@@ -202,7 +211,7 @@ class OpenWorkspace:
 
 
 class EditorFolders:
-    """Opens each folder once, and closes all of them in the end."""
+    """Opens each folder once, and closes all of them at the end."""
 
     def __init__(self, flags: AcpFlags, stack: AsyncExitStack) -> None:
         self._flags = flags
@@ -223,7 +232,7 @@ class EditorFolders:
         values = {"model": flags.model, "mode": flags.mode, "system": flags.system, "workspace": str(folder)}
         settings = settings_for(flags, values, start=folder)
         chosen = await choose_model(settings)
-        chosen.models(None)  # a missing key is an error before anything is stored
+        chosen.models(None)  # A missing key must raise an error before anything is stored.
         without = {"browser"}
         wanted = [name for name in settings.values.get("tools", DEFAULT_TOOLS) if name not in without]
         groups = editor.groups(wanted)
@@ -235,7 +244,7 @@ class EditorFolders:
             without={*without, *(group.name for group in groups)},
             allow=flags.allow or (),
             deny=flags.deny or (),
-            adopts=False,  # what other programs left behind goes on when it is opened, and not before
+            adopts=False,  # Turns that other programs left are resumed only when their session is opened.
         )
         for warning in built.warnings:
             _log.warning("left out: %s", warning)
@@ -245,7 +254,7 @@ class EditorFolders:
 
 
 def whole_path(folder: str) -> Path:
-    """A folder as editors name it. BadRequest where it is none."""
+    """Return a folder that an editor named. Raises BadRequest if it is invalid."""
     path = Path(folder)
     if not path.is_absolute() or not path.is_dir():
         raise BadRequest(f"'cwd' must be an absolute path, not {folder!r}.")
@@ -253,7 +262,7 @@ def whole_path(folder: str) -> Path:
 
 
 def session_state(workspace: OpenWorkspace, settings: Mapping[str, JsonValue]) -> dict[str, Any]:
-    """The mode in the protocol's older form and, with all else, as options."""
+    """Return the mode in the protocol's older form, and all settings as options."""
     modes = [{"id": one, "name": _MODES[one][0], "description": _MODES[one][1]} for one in MODES]
     return {
         "modes": {"currentModeId": _mode(workspace, settings), "availableModes": modes},
@@ -264,12 +273,13 @@ def session_state(workspace: OpenWorkspace, settings: Mapping[str, JsonValue]) -
 def check_choice(
     workspace: OpenWorkspace, settings: Mapping[str, JsonValue], option: str, value: str
 ) -> None:
-    """BadRequest where there is no such option, or no such value of it."""
+    """Raise BadRequest if the option or its value does not exist."""
     offered = {one["id"]: one for one in _options(workspace, settings)}
     if option not in offered:
         raise BadRequest(f"Unknown option {option!r}. Choose one of {', '.join(offered)}.")
     if option == "model":
-        workspace.runtime.services.model(value)  # NotFound, or a missing key, before it is stored
+        # raises NotFound, or an error about a missing key, before the choice is stored
+        workspace.runtime.services.model(value)
     elif value not in [one["value"] for one in offered[option]["options"]]:
         raise BadRequest(f"{option} cannot be {value!r}")
 

@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0, one message a line, in both directions, on standard input and output."""
+"""Exchange JSON-RPC 2.0 messages in both directions on standard input and output, one on each line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeAlias
 
 from pydantic import JsonValue
 
-LONGEST = 256 * 1024 * 1024  # bytes of a line: a message may hold pictures
+LONGEST = 256 * 1024 * 1024  # maximum bytes of a line: a message can contain images
 _log = logging.getLogger("dragoman.acp")
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -29,8 +29,11 @@ Params: TypeAlias = dict[str, Any]
 
 @contextmanager
 def claimed_streams() -> Iterator[tuple[int, int]]:
-    """Descriptors of the two ends. Meanwhile nothing can be read from descriptor 0, and what is written to
-    descriptor 1, by us or by a program we start, is written to descriptor 2."""
+    """Yield descriptors of standard input and output for this connection only.
+
+    Meanwhile, reading from descriptor 0 yields nothing. Everything that this process or its children write to
+    descriptor 1 goes to descriptor 2.
+    """
     ours = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -46,7 +49,7 @@ def claimed_streams() -> Iterator[tuple[int, int]]:
 
 
 async def open_lines(descriptor: int) -> AsyncIterator[bytes]:
-    """Each line, until the other side closes."""
+    """Yield each line until the other side closes."""
     if not _is_watchable(descriptor):
         with os.fdopen(os.dup(descriptor), "rb") as file:
             for line in file:
@@ -74,7 +77,7 @@ async def open_writer(descriptor: int) -> asyncio.StreamWriter | FileWriter:
 
 
 class FileWriter:
-    """What is written to a file, which never lets one wait."""
+    """A writer to a file, which never makes the caller wait."""
 
     def __init__(self, descriptor: int) -> None:
         self._file = os.fdopen(descriptor, "wb")
@@ -90,14 +93,14 @@ class FileWriter:
 
 
 def _is_watchable(descriptor: int) -> bool:
-    """Whether the event loop can wait for it: not for a file, nor for the device that is always empty."""
+    """Return whether the event loop can wait for it. It cannot wait for files or the null device."""
     mode = os.fstat(descriptor).st_mode
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(descriptor)
 
 
 @dataclass(slots=True, frozen=True)
 class ResultThen:
-    """A result, and what is to be done once the other side has been sent it."""
+    """A result, and the work that follows after it has been sent."""
 
     result: JsonValue
     then: Callable[[], Awaitable[None]]
@@ -107,7 +110,7 @@ Handler: TypeAlias = Callable[[Params], Awaitable[JsonValue | ResultThen]]
 
 
 class RpcError(Exception):
-    """What the other side is answered, or what it answered, in place of a result."""
+    """An error response, sent or received."""
 
     def __init__(self, code: int, message: str, data: JsonValue = None) -> None:
         super().__init__(message)
@@ -121,7 +124,7 @@ class RpcError(Exception):
 
 
 class LineWriter(Protocol):
-    """Where our lines go: an `asyncio.StreamWriter`, or what behaves like one."""
+    """The output of lines: an `asyncio.StreamWriter`, or an object with the same methods."""
 
     def write(self, data: bytes) -> None: ...
 
@@ -129,8 +132,11 @@ class LineWriter(Protocol):
 
 
 class RpcPeer:
-    """The other side of a connection. Each of its requests is handled in a task of its own, so that it can
-    cancel one, or answer ours, while another is worked on; notifications are handled in order."""
+    """The other side of a connection.
+
+    Each of its requests runs in a separate task, so that it can cancel one, or answer a request to it, in the
+    meantime. Notifications are handled in order.
+    """
 
     def __init__(
         self,
@@ -140,7 +146,7 @@ class RpcPeer:
         notifications: Mapping[str, Handler],
         explain: Callable[[Exception], RpcError],
     ) -> None:
-        """`explain` makes an error in the protocol's form of what a handler raised."""
+        """`explain` converts an exception of a handler to an error of the protocol."""
         self._lines = lines
         self._writer = writer
         self._requests = requests
@@ -150,10 +156,10 @@ class RpcPeer:
         self._last = 0
         self._waiting: dict[int, asyncio.Future[JsonValue]] = {}
         self._working: dict[str | int, asyncio.Task[None]] = {}
-        self.closed = False  # the other side has gone
+        self.closed = False  # whether the other side has disconnected
 
     async def serve(self) -> None:
-        """Until the other side closes. What it asked for and has not got is given up then."""
+        """Handle messages until the other side closes. Its unfinished requests are then cancelled."""
         try:
             async for line in self._lines:
                 if line.strip():
@@ -167,8 +173,9 @@ class RpcPeer:
             await asyncio.gather(*self._working.values(), return_exceptions=True)
 
     async def request(self, method: str, params: Mapping[str, Any]) -> Any:
-        """Ask, and wait for the answer. RpcError where that is an error. Who is cancelled here takes the
-        request back."""
+        """Send a request and return the answer. Raises RpcError for an error response. If the caller is
+        cancelled, cancel the request as well.
+        """
         self._last += 1
         id = self._last
         answered: asyncio.Future[JsonValue] = asyncio.get_running_loop().create_future()
@@ -216,7 +223,7 @@ class RpcPeer:
     def _settle(self, id: object, message: Params) -> None:
         future = self._waiting.get(id) if isinstance(id, int) else None
         if future is None or future.done():
-            return  # nobody waits for it any more
+            return  # No caller waits for it any longer.
         if "error" not in message:
             future.set_result(message["result"])
             return
@@ -238,7 +245,7 @@ class RpcPeer:
                 _log.warning("%s: %s", method, self._explain(error).message)
 
     async def _work(self, id: str | int, method: str, params: Params) -> None:
-        with suppress(ConnectionError):  # nobody is there any more to be answered
+        with suppress(ConnectionError):  # The other side has disconnected.
             await self._answer(id, method, params)
 
     async def _answer(self, id: str | int, method: str, params: Params) -> None:

@@ -1,4 +1,4 @@
-"""Asks the person in the editor what a turn asks, until it is answered there or by another client."""
+"""Show a turn's approval requests in the editor until they are answered there or by another client."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ _NO_FORM = "this editor has no way to ask for a text"
 def permission_request(
     session: str, question: Question, tool_call: dict[str, Any], contents: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """The parameters of `session/request_permission`. `contents` are the diffs of what it would write, in the
-    editor's own form, where they can stand for the text of the question's diff."""
+    """Return the parameters of `session/request_permission`. `contents` are the changes as diffs of the
+    editor. If given, they replace the text of the diff.
+    """
     words = approval_text(replace(question, diff="") if contents else question)
     return {
         "sessionId": session,
@@ -43,7 +44,9 @@ def permission_request(
 
 
 class EditorQuestions(Tasks):
-    """The questions of one turn, each asked in a task of its own while its events go on."""
+    """Shows the approval requests of one turn. Each runs in a separate task while the turn's events
+    continue.
+    """
 
     def __init__(
         self,
@@ -55,7 +58,9 @@ class EditorQuestions(Tasks):
         forms: bool,
         cancel: Callable[[], Coroutine[Any, Any, object]],
     ) -> None:
-        """`forms`: the editor can ask for text. `cancel` stops the turn: the person will not answer."""
+        """`forms` tells whether the editor can ask for text. `cancel` stops the turn if the user does not
+        answer.
+        """
         super().__init__()
         self._runtime = runtime
         self._session = session
@@ -70,7 +75,8 @@ class EditorQuestions(Tasks):
     async def _settle(self, id: str) -> None:
         question = await self._runtime.store.question(id)
         if question.open:
-            with suppress(ConnectionError):  # the editor is gone: who loads the session is asked again
+            # The editor has disconnected. When the session is loaded, the request is shown again.
+            with suppress(ConnectionError):
                 await prompt_until_settled(self._runtime, question, self._prompt(question))
 
     async def _prompt(self, question: Question) -> None:
@@ -86,12 +92,13 @@ class EditorQuestions(Tasks):
         try:
             await self._runtime.answer(question.id, replace(answer, hash=question.hash, by=_BY))
         except (AlreadyAnswered, TurnEnded):
-            return  # somebody else was first, or the request is closed
-        except BadRequest as error:  # a form that does not fit: a no, which the model reads
+            return  # Another client answered first, or the request is closed.
+        # The form is invalid, so the request is rejected with the reason, which the model reads.
+        except BadRequest as error:
             await self._runtime.answer(question.id, reject(str(error)))
 
     async def _answer(self, question: Question) -> Answer | None:
-        """None where the person turned away from it."""
+        """Return the user's answer, or None if the user dismissed the request."""
         choices = choices_for(question)
         if not choices:
             return await self._fill_form(question)

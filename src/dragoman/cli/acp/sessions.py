@@ -1,4 +1,4 @@
-"""One session of an editor: a conversation, the prompts that are sent in it, and the turns that answer."""
+"""Run one session of an editor: a conversation, its prompts, and the turns that answer them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _START = {
 async def read_prompt(
     store: Store, blocks: Sequence[Any], folder: Path, templates: Mapping[str, Template]
 ) -> list[Part]:
-    """The parts of a message. BadRequest where a block is none that the protocol has."""
+    """Return the parts of a message. Raises BadRequest for a block that the protocol does not define."""
     parts: list[Part] = []
     for number, block in enumerate(blocks):
         if not isinstance(block, dict):
@@ -63,7 +63,7 @@ async def read_prompt(
 
 
 def _filled(parts: list[Part], templates: Mapping[str, Template]) -> list[Part]:
-    """With a command of the person's own in place of its name, where the message begins with one."""
+    """Replace the name of a custom command at the beginning of the message by the command's text."""
     first = parts[0] if parts else None
     if not isinstance(first, Text) or not first.text.startswith("/"):
         return parts
@@ -119,7 +119,9 @@ def _name(uri: str) -> str:
 
 
 def _shown(uri: str, folder: Path) -> str:
-    """The path as our file tools take it, where the link leads into the folder; else the link."""
+    """Return the path relative to the folder, as the file tools use it. Other links are returned
+    unchanged.
+    """
     parts = split_uri(uri)
     path = Path(unquote(parts.path))
     if parts.scheme not in ("file", "") or not path.is_absolute():
@@ -129,7 +131,7 @@ def _shown(uri: str, folder: Path) -> str:
 
 
 class EditorSession:
-    """It has nothing that is not in the store, but which turns are being followed."""
+    """A session. All of its state is in the store, except which turns are being followed."""
 
     def __init__(
         self,
@@ -148,16 +150,16 @@ class EditorSession:
         self._forms = forms
         self._prompting = False
         self._stopped = False
-        self._turns: list[TurnHandle] = []  # that are followed: one that goes on, one that waits behind it
+        self._turns: list[TurnHandle] = []  # followed turns: a running one, and one that waits for it
         self._resumed: asyncio.Task[None] | None = None
-        self._asking: asyncio.Task[Any] | None = None  # whether a server may be started
-        self._announced: set[str] = set()  # calls that the editor knows
+        self._asking: asyncio.Task[Any] | None = None  # an approval request to start a server
+        self._announced: set[str] = set()  # calls that the editor has received
         self._title: str | None = None
 
     # ── talking ───────────────────────────────────────────────────────────────────────────────────
 
     async def prompt(self, blocks: Sequence[Any]) -> dict[str, JsonValue]:
-        """Say something, and follow the turn that answers to its end."""
+        """Send a message, and follow its turn to the end."""
         if self._prompting:
             raise RpcError(INVALID_REQUEST, "This session is answering a prompt. Cancel it first.")
         self._prompting, self._stopped = True, False
@@ -176,7 +178,7 @@ class EditorSession:
         except NotFound:
             if not self._stopped:
                 raise
-            return {"stopReason": "cancelled"}  # it waited its turn, and was called off
+            return {"stopReason": "cancelled"}  # The turn was cancelled while it was queued.
         finally:
             self._prompting = False
         return {"stopReason": _stop_reason(end), "usage": _usage(end)}
@@ -188,10 +190,11 @@ class EditorSession:
             if await self.runtime.store.is_abandoned(busy.turn):
                 await close_interrupted(self.runtime, busy)
                 return await self.chat.send(parts)
-            return await self.chat.send(parts, queue=True)  # after what another program, or we, go on with
+            # The turn follows after the running one, of this or another process.
+            return await self.chat.send(parts, queue=True)
 
     async def follow(self, turn: TurnHandle) -> e.TurnEnd:
-        """Tell the editor what happens, and ask there what is asked."""
+        """Send the turn's events to the editor, and show its approval requests there."""
         self._turns.append(turn)
         updates = TurnUpdates(self.workspace.folder, self._permission_of, self._announced)
         questions = EditorQuestions(
@@ -218,32 +221,32 @@ class EditorSession:
             await questions.close()
             self._announced |= updates.announced
             self._turns.remove(turn)
-        if end is None:  # the store could not be written, or another program took the turn over
+        if end is None:  # The store could not be written, or another process took the turn over.
             await turn.result()
             raise RpcError(INTERNAL_ERROR, "The turn continued in another process.")
         await self._tell_title()
         return end
 
     async def cancel(self) -> None:
-        """Stop what is going on. Its prompt is answered as cancelled."""
+        """Cancel the running turn. The answer to its prompt is "cancelled"."""
         self._stopped = True
         if self._asking is not None:
             self._asking.cancel()
-        for turn in reversed(self._turns):  # else the one that waits would begin
+        for turn in reversed(self._turns):  # In this order, so that the queued turn does not begin.
             await turn.cancel("the person stopped it")
 
     async def close(self) -> None:
-        """What is under way goes on when the session is loaded again."""
+        """Close the session. A running turn resumes when the session is loaded again."""
         if self._resumed is not None:
             self._resumed.cancel()
             await asyncio.gather(self._resumed, return_exceptions=True)
         if not await self.chat.messages() and not await self.runtime.store.turns(self.chat.id):
-            await self.runtime.delete(self.chat.id)  # nothing was said in it
+            await self.runtime.delete(self.chat.id)  # The conversation is empty.
 
     # ── what was said before ──────────────────────────────────────────────────────────────────────
 
     async def replay(self) -> None:
-        """Tell the editor all that was said, as updates."""
+        """Send all messages to the editor as updates."""
         updates = TurnUpdates(self.workspace.folder, self._permission_of)
         for message in await self.chat.messages():
             for update in updates.stored(message):
@@ -251,10 +254,11 @@ class EditorSession:
         self._announced |= updates.announced
 
     async def resume(self) -> TurnHandle | str | None:
-        """Go on with a turn that broke off. Returns it, or the one that another program runs; or why it
-        cannot go on here."""
+        """Resume an interrupted turn. Returns it, or the one that another process runs, or why it cannot
+        resume here.
+        """
         if self._turns:
-            return None  # it is followed already
+            return None  # It is already followed.
         try:
             turn = await resume_turn(self.runtime, self.chat.id)
         except TurnQuarantined as error:
@@ -264,7 +268,7 @@ class EditorSession:
         return turn
 
     async def tell_resumed(self, turn: TurnHandle | str | None) -> None:
-        """Follow what goes on, beside whatever else is asked."""
+        """Follow the resumed turn in the background, or report why it cannot resume."""
         if isinstance(turn, str):
             await self._say(turn)
         elif turn is not None:
@@ -279,7 +283,7 @@ class EditorSession:
     # ── settings ──────────────────────────────────────────────────────────────────────────────────
 
     async def state(self) -> dict[str, Any]:
-        """What the editor shows of a session: its mode, and what can be chosen."""
+        """Return the mode and options that the editor shows."""
         return session_state(self.workspace, (await self.chat.info()).settings)
 
     async def change(self, option: str, value: str) -> None:
@@ -311,7 +315,7 @@ class EditorSession:
             await self.update({"sessionUpdate": "session_info_update", "title": info.title, "updatedAt": at})
 
     async def _ask_about_server(self, source: HeldSource) -> None:
-        """Once for a server, in whichever session it is needed first."""
+        """Ask whether a server may start. This happens once, in the first session that needs it."""
         text = f"The editor names an MCP server. To use its tools, this would be started: {source.where}"
         request = {
             "sessionId": self.chat.id,
@@ -348,7 +352,7 @@ class EditorSession:
 
 
 def _stop_reason(end: e.TurnEnd) -> str:
-    """RpcError where the turn failed: that is not an answer."""
+    """Return the stop reason of a turn. Raises RpcError if the turn failed, because that is not an answer."""
     if end.state == "cancelled":
         return "cancelled"
     if end.finish in REFUSED:

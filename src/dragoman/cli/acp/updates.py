@@ -1,6 +1,6 @@
-"""A turn's events as the updates an editor shows: text, thoughts, tool calls with their diffs, and plans.
+"""Write a turn's events as updates for an editor: text, reasoning, plans, and tool calls with diffs.
 
-What the protocol has no word for is left out: retries, usage of steps, citations, notices.
+Events that the protocol does not define are left out: retries, usage of steps, citations and notices.
 """
 
 from __future__ import annotations
@@ -44,15 +44,16 @@ _KINDS = (
     ("basics.todo", "think"),
 )
 _SEARCHES = ("grep", "glob", "list_directory")
-_SHOWN = 50_000  # characters of a result
-_TITLE = 200  # characters: the call itself is shown whole
-_PROGRESS = 8_000  # characters of what a call reported last
+_SHOWN = 50_000  # maximum characters of a result
+_TITLE = 200  # maximum characters of a title; the call itself is shown whole
+_PROGRESS = 8_000  # maximum characters of a call's latest progress
 _PLAN = {"open": "pending", "doing": "in_progress", "done": "completed"}
 
 
 def diff_contents(text: str, folder: Path) -> list[dict[str, Any]]:
-    """What a unified diff says, place by place, invisible characters written out. A part that was cut off, or
-    is no text, is left out."""
+    """Return the hunks of a unified diff with invisible characters made visible. Truncated and binary parts
+    are left out.
+    """
     return [
         {
             "type": "diff",
@@ -65,14 +66,14 @@ def diff_contents(text: str, folder: Path) -> list[dict[str, Any]]:
 
 
 def whole_contents(text: str, folder: Path) -> list[dict[str, Any]]:
-    """The same where it says everything that the diff does, of each of its files; else nothing."""
+    """Return the same if it contains everything in the diff for each file, and otherwise nothing."""
     contents = diff_contents(text, folder)
     files = sum(line.startswith("diff --git ") for line in text.split("\n"))
     return contents if len({one["path"] for one in contents}) == files else []
 
 
 def _hunks(text: str) -> Iterator[tuple[str, str, str, bool]]:
-    """The path, the old and the new lines of each hunk, and whether the file is new."""
+    """Yield the path, the old and the new lines of each hunk, and whether the file is new."""
     lines = [f"{line}\n" for line in text.removesuffix("\n").split("\n")]
     path, made, at = "", False, 0
     while at < len(lines):
@@ -91,7 +92,7 @@ def _hunks(text: str) -> Iterator[tuple[str, str, str, bool]]:
             while at < len(lines) and (len(before) < old or len(after) < new or lines[at][0] == "\\"):
                 sign, rest = lines[at][0], lines[at][1:]
                 at += 1
-                if sign == "\\":  # no line end at the end of the file
+                if sign == "\\":  # The file has no newline at its end.
                     for side in (before, after):
                         if side and side[-1] is last:
                             side[-1] = last.removesuffix("\n")
@@ -106,14 +107,15 @@ def _hunks(text: str) -> Iterator[tuple[str, str, str, bool]]:
 
 
 def _path(field: str) -> str:
-    """Without its `a/` or `b/`, and without the quotes that git puts around odd names."""
+    """Return the path without `a/` or `b/`, and without git's quotes around special names."""
     name = unquoted(field.rstrip("\n").split("\t")[0])
     return name[2:] if name[:2] in ("a/", "b/") else name
 
 
 class TurnUpdates:
-    """Follows one turn. `permission_of` names the permission of a tool, `announced` the calls that the
-    editor knows already, and `folder` is what relative paths start from."""
+    """Follows one turn. `permission_of` returns the permission of a tool. `announced` are calls that the
+    editor has already received. Relative paths start at `folder`.
+    """
 
     def __init__(
         self,
@@ -131,11 +133,11 @@ class TurnUpdates:
         self._tools: dict[str, str] = {}
 
     def updates(self, event: e.Event) -> Iterator[Update]:
-        """What there is to say about an event, in order; often nothing."""
+        """Yield the updates for an event in order, often none."""
         return (update for value in self._reader.read(event) for update in self._write(value))
 
     def stored(self, message: Message) -> Iterator[Update]:
-        """A stored message, as if it were said now."""
+        """Yield the updates for a stored message, as if it were new."""
         if message.role == "assistant":
             yield from (update for value in self._reader.tell([message]) for update in self._write(value))
             return
@@ -178,7 +180,7 @@ class TurnUpdates:
     # ── a call ────────────────────────────────────────────────────────────────────────────────────
 
     def tool_call(self, call: str, tool: str, arguments: Arguments | None) -> Update:
-        """What there is to know of a call before it ran."""
+        """Return what is known of a call before it runs."""
         found: Update = {
             "toolCallId": self._reader.program_of(call),
             "title": title_of(tool, arguments),
@@ -260,7 +262,7 @@ class TurnUpdates:
 
 
 def title_of(tool: str, arguments: Arguments | None) -> str:
-    """In a line: the tool, and what it is used on."""
+    """Return a line with the tool and the object that it is used on."""
     for name in ("command", "path", "url", "pattern", "query", "agent"):
         value = (arguments or {}).get(name)
         if isinstance(value, str) and value.strip():
@@ -279,7 +281,7 @@ def _text(text: str) -> Update:
 
 
 def _file_block(file: File) -> Update:
-    """The bytes stay where they are: they may be many."""
+    """Return a link to the file instead of its bytes, which can be large."""
     name = file.name or file.media_type
     link: Update = {"type": "resource_link", "name": name, "uri": file.url or f"dragoman://blob/{file.blob}"}
     return {**link, "mimeType": file.media_type, **({"size": file.size} if file.size is not None else {})}

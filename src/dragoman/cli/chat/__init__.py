@@ -1,1 +1,1 @@
-"""The interactive chat: a session, and the `/commands`. `commands/chat.py` opens it."""
+"""Run the interactive chat: a session and its `/commands`. `commands/chat.py` opens it."""

@@ -1,4 +1,4 @@
-"""`/commands` that move about: to another version, a copy, another conversation, files as they were."""
+"""Define `/commands` to switch between versions, copies and conversations, and to undo file changes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dragoman.turn.facts import TurnStarted
 
 LISTED = 20
 _OWN_FOLDER = "folder"
-_LINES = 400  # of a diff
+_LINES = 400  # maximum lines of a diff
 _FORCE = "force"
 
 
@@ -91,7 +91,9 @@ async def open(session: Session, id: str) -> TurnHandle | None:
 
 
 async def last_here(session: Session) -> Conversation:
-    """The conversation that was used last in the folder of this chat."""
+    """Return the conversation that was last used in the folder of this chat. Raises NotFound if there is
+    none.
+    """
     async for conversation in each_conversation(session.runtime.store):
         if await _is_here(session, conversation):
             return conversation
@@ -103,7 +105,7 @@ async def last_here(session: Session) -> Conversation:
 
 
 async def pick_conversation(session: Session) -> Conversation | None:
-    """The one that the person chooses by its number; those of this folder come first."""
+    """Return the conversation that the user selects by number. Those of this folder come first."""
     recent = []
     async for conversation in each_conversation(session.runtime.store):
         recent.append(conversation)
@@ -126,7 +128,7 @@ async def pick_conversation(session: Session) -> Conversation | None:
 
 
 async def _is_here(session: Session, conversation: Conversation) -> bool:
-    """Whether its last turn worked in the folder of this chat."""
+    """Return whether the conversation's last turn worked in the folder of this chat."""
     main, runtime = session.runtime.services.workspaces.main, session.runtime
     rows = await runtime.store.turns(conversation.id)
     if main is None or not rows:
@@ -136,7 +138,7 @@ async def _is_here(session: Session, conversation: Conversation) -> bool:
 
 
 async def unfold(session: Session, argument: str) -> None:
-    """The calls of the last turn that stand on one line each, whole."""
+    """Print the full cards of the last turn's calls that are shown on one line each."""
     if not session.folded:
         raise BadRequest("The last turn has no call whose output was shortened to one line.")
     for card in session.folded:
@@ -144,7 +146,7 @@ async def unfold(session: Session, argument: str) -> None:
 
 
 async def last_message(session: Session) -> Message:
-    """The person's last one on this branch."""
+    """Return the user's last message on this branch. Raises BadRequest if there is none."""
     for message in reversed(await session.here.messages()):
         if message.role == "user" and message.author is None:
             return message
@@ -152,7 +154,7 @@ async def last_message(session: Session) -> Message:
 
 
 def _summarize(tree: Tree, tip: str) -> str:
-    """The person's last message on a branch, and how the answer begins."""
+    """Return the user's last message on a branch, and the beginning of the answer."""
     path = tree.path(tip)
     message = next((one.text for one in reversed(path) if one.role == "user" and one.author is None), "")
     answer = path[-1].text if path[-1].role == "assistant" else ""
@@ -160,7 +162,7 @@ def _summarize(tree: Tree, tip: str) -> str:
 
 
 async def undo(session: Session, argument: str) -> None:
-    """To before what the person said last: files and conversation."""
+    """Revert files and conversation to before the user's last message."""
     last = await last_message(session)
     try:
         done = await session.here.revert_to(last.id, force=_forced(argument))
@@ -177,7 +179,9 @@ async def undo(session: Session, argument: str) -> None:
 
 
 async def redo(session: Session, argument: str) -> TurnHandle | None:
-    """Returns the turn that is to be followed, if the conversation it leads back to has one under way."""
+    """Redo the last undo. Returns the turn to follow, if the conversation that it leads back to has one
+    running.
+    """
     undone, force = session.undone, _forced(argument)
     if undone is None or undone.recorded:
         chat = await session.runtime.conversation(undone.conversation) if undone else session.here
@@ -215,7 +219,7 @@ def _forced(argument: str) -> bool:
 
 def _tell(session: Session, done: Reverted) -> None:
     for note in done.notes:
-        if note != FIRST_MESSAGE:  # here a new conversation begins
+        if note != FIRST_MESSAGE:  # A new conversation begins in this case.
             session.notify(note)
     if done.paths:
         session.notify(f"{count(len(done.paths), 'file')} changed: {one_line(', '.join(done.paths), 300)}")

@@ -1,4 +1,4 @@
-"""`/commands` about the conversation one is in: its settings and rules, its cost, files, prompts, title."""
+"""Define `/commands` for the current conversation: settings, rules, cost, files, prompts and title."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from dragoman.tools.toolbox import Group
 from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.turn.steps.request_layers import conversation_switches, deferred_offer, model_here
 
-_MAIN = "none"  # back to the folder of the program
+_MAIN = "none"  # selects the folder of the program again
 _HOUR = 3600.0
 _SCOPES = ("always", "hour")
 _OUTSIDE = "outside"
@@ -37,7 +37,7 @@ async def model(session: Session, name: str) -> None:
     if not name:
         now = (await session.settings()).get("model") or session.chosen.name
         return session.notify(f"{now} answers; `dragoman models` lists others")
-    found = session.runtime.services.model(name)  # raises where there is no such model, or no key for it
+    found = session.runtime.services.model(name)  # raises an error for an unknown model or a missing key
     await session.change(model=name)
     session.notify(f"from now on {found.name} answers here")
     if note := note_about(session.chosen.models.catalog, name):
@@ -166,7 +166,7 @@ async def title(session: Session, text: str) -> None:
 
 
 async def allow(session: Session, argument: str) -> TurnHandle | None:
-    """Without a rule: what the cage refused last, which is asked about as any call is."""
+    """Add a rule. Without one, run the last call that the cage refused again, and request that access."""
     if argument not in ("", _OUTSIDE):
         await _give(session, argument, "allow")
         return None
@@ -186,7 +186,7 @@ async def deny(session: Session, argument: str) -> None:
 
 
 async def _give(session: Session, argument: str, action: Action) -> None:
-    """In this conversation, unless the last word says for how long it holds everywhere."""
+    """Add a rule for this conversation, unless the last word names a scope in which it applies everywhere."""
     rest, _, last = argument.rpartition(" ")
     text, scope = (rest, last) if last in _SCOPES and rest else (argument, "")
     if not text.strip():
@@ -206,7 +206,7 @@ async def _give(session: Session, argument: str, action: Action) -> None:
         workspace=workspace.path if workspace is not None else None,
         expires=now + _HOUR if scope == "hour" else None,
     )
-    for earlier in await session.runtime.grants():  # who says the opposite has thought again
+    for earlier in await session.runtime.grants():  # The opposite rule replaces earlier ones.
         same = (earlier.rule.permission, earlier.rule.pattern) == (rule.permission, rule.pattern)
         if same and earlier.rule.action != action and earlier.conversation in (None, grant.conversation):
             await session.runtime.revoke(earlier.id)

@@ -1,4 +1,4 @@
-"""One person's chat: the conversation they are in, the turns that answer, and what they say meanwhile."""
+"""Run one user's chat: the current conversation, its turns, and messages that are typed meanwhile."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.turn.settings import checked, unchecked
 from dragoman.workspace.workspaces import Workspace
 
-_WIDTH = 100  # characters of a line that is shown
+_WIDTH = 100  # maximum characters of a shown line
 _HINT = "Enter: before the next step · Tab: after this turn · Esc: clear"
-SHOWN = 6  # messages of a conversation that is opened
+SHOWN = 6  # messages that are shown of an opened conversation
 
 
 @dataclass(slots=True)
 class Status:
-    """What the line is made of. `used` is what the last request and its reply had in tokens."""
+    """The content of the status line. `used` is the number of tokens of the last request and its reply."""
 
     model: str
     mode: str
@@ -57,7 +57,7 @@ class Status:
     cost: float | None = None
 
     def line(self, width: int) -> str:
-        """As much of it as fits, the most telling first."""
+        """Return as much of the status as fits, most important first."""
         parts = [one_line(self.model, 60), f"mode {self.mode}"]
         if self.used:
             parts.append(self._fullness())
@@ -74,7 +74,7 @@ class Status:
         return f"context {100 * self.used / self.context:.0f} % of {_short(self.context)}"
 
     def add(self, usage: Usage) -> None:
-        """A step of the turn is over."""
+        """Add the usage of a finished step."""
         self.used = usage.input + usage.output or self.used
         if usage.cost is not None:
             self.cost = (self.cost or 0.0) + usage.cost
@@ -85,7 +85,7 @@ def _short(tokens: int) -> str:
 
 
 class Interjections:
-    """Beside one turn. Nothing that was typed gets lost: what the turn did not take stands in the prompt."""
+    """Handles input during one turn. No typed text is lost: the prompt gets what the turn did not take."""
 
     def __init__(
         self,
@@ -99,8 +99,8 @@ class Interjections:
         self._turn = turn
         self._store = store
         self._notify = notify
-        self._steering: list[str] = []  # not taken yet
-        self._queued: dict[str, str] = {}  # of here, by turn
+        self._steering: list[str] = []  # not yet taken
+        self._queued: dict[str, str] = {}  # queued in this session, by turn
         self._tasks = Tasks()
         self.line = TypedLine(
             enter=lambda text: self._say(text, self._steer),
@@ -110,7 +110,7 @@ class Interjections:
         self.line.text = draft
 
     def lines(self) -> list[Text]:
-        """What stands below the turn."""
+        """Return the lines below the turn."""
         found = [_line(f"↳ before the next step: {text}") for text in list(self._steering)]
         found += [_line(f"↳ after this turn: {text}") for text in list(self._queued.values())]
         if self.line.text:
@@ -118,21 +118,21 @@ class Interjections:
         return found
 
     def hear(self, event: e.Event) -> None:
-        """A message that steers is there when the turn has taken it."""
+        """Remove a steering message when the turn has taken it."""
         if isinstance(event, e.MessageAdded) and event.message.role == "user":
             text = event.message.text.strip()
             if text in self._steering:
                 self._steering.remove(text)
 
     async def stop(self) -> None:
-        """The person wants all of it to end: what waits comes back to them, and does not begin."""
+        """Stop the turn, and return queued messages to the prompt so that they do not begin."""
         for queued in list(self._queued):
             if await self._store.unqueue(queued):
                 self._keep(self._queued.pop(queued))
         await self._turn.cancel("interrupted at the keyboard")
 
     async def close(self) -> str:
-        """The turn is over. What was typed and not sent, or sent and not taken."""
+        """Return typed text that was not sent, or that was sent but not taken. The turn has ended."""
         await self._tasks.wait()
         for text in self._steering:
             self._keep(text)
@@ -170,7 +170,7 @@ class Interjections:
 
 
 def _end_of(typed: str) -> str:
-    """As much as the terminal has room for: where one types."""
+    """Return the end of the typed text, as much as fits in the terminal."""
     room = max(10, min(2 * _WIDTH, shutil.get_terminal_size().columns) - 4)
     return chop_cells(typed[::-1], room)[0][::-1]
 
@@ -181,14 +181,14 @@ def _line(text: str, style: str = "dim") -> Text:
 
 @dataclass(slots=True, frozen=True)
 class Undone:
-    """A conversation whose first message was taken back, so that another one began."""
+    """An undo of a conversation's first message, after which a new conversation began."""
 
     conversation: str
-    recorded: bool  # it can be done again, and not only gone back to
+    recorded: bool  # whether it can be redone, and not only opened again
 
 
 class Session:
-    """What `/commands` work on. A conversation is made with the first message in it."""
+    """The session that `/commands` work on. The first message creates its conversation."""
 
     def __init__(
         self,
@@ -205,15 +205,16 @@ class Session:
         self.chat: ConversationHandle | None = None
         self.attachments: list[File] = []
         self.thoughts = False
-        self.templates: Mapping[str, Template] = {}  # commands of the person's own, and of the project
+        self.templates: Mapping[str, Template] = {}  # custom commands of the user and the project
         self.draft = ""  # typed while a turn ran, and not sent
-        self.undone: Undone | None = None  # until something is said here
-        self.folded: list[RenderableType] = []  # cards of the last turn that stand on one line each
-        self.compact = False  # with the next message
-        self.outputs: dict[str, str] = {}  # of commands the person ran, for the next message
+        self.undone: Undone | None = None  # valid until the next message
+        # full cards of the last turn's calls that are shown on one line
+        self.folded: list[RenderableType] = []
+        self.compact = False  # whether to compact with the next message
+        self.outputs: dict[str, str] = {}  # outputs of the user's commands, to send with the next message
         self._download = download
-        self._settings: dict[str, JsonValue] = {}  # of a conversation that is yet to begin
-        self._seen: set[str] = set()  # calls that are on the screen already
+        self._settings: dict[str, JsonValue] = {}  # settings for a conversation that has not begun
+        self._seen: set[str] = set()  # calls that are already shown
         self._menu = QuestionMenu(runtime, console, keyboard)
 
     # ── the conversation ──────────────────────────────────────────────────────────────────────────
@@ -228,7 +229,7 @@ class Session:
         return (await self.chat.info()).settings if self.chat is not None else self._settings
 
     async def workspace(self) -> Workspace | None:
-        """The one that tools work in here. The runtime's own, where the one that was named is no more."""
+        """Return the workspace of the conversation. If it no longer exists, return that of the runtime."""
         workspaces, name = self.runtime.services.workspaces, (await self.settings()).get("workspace")
         try:
             return workspaces.find(str(name or ""), self.chat.id if self.chat is not None else "")
@@ -243,18 +244,18 @@ class Session:
         return None
 
     async def id_for_grants(self) -> str:
-        """The conversation a rule is to hold in: it begins with it, if nothing was said yet."""
+        """Return the conversation for a rule. If there is none yet, create it."""
         if self.chat is None:
             self.chat = await self.runtime.conversation(None, user=None, **unchecked(self._settings))
         return self.chat.id
 
     def start_new(self) -> None:
-        """A conversation with the default settings; what was attached is dropped."""
+        """Begin a conversation with the default settings. Attachments are dropped."""
         self.chat, self._settings, self.undone = None, {}, None
         self.attachments.clear()
 
     async def open(self, conversation: str) -> TurnHandle | None:
-        """Show the end of it. Returns the turn that is to be followed, if one is under way."""
+        """Show the end of a conversation. Returns the running turn to follow, if any."""
         self.start_new()
         self.chat = await self.runtime.conversation(conversation)
         info, messages = await self.chat.info(), await self.chat.messages()
@@ -280,7 +281,7 @@ class Session:
         self.console.print(Text(f"· {plain(text)}", style))
 
     async def read_status(self) -> Status:
-        """For the line below the prompt: what is set here, else what the agent says."""
+        """Return the status below the prompt. The conversation's settings override those of its agent."""
         settings, workspace, services = await self.settings(), await self.workspace(), self.runtime.services
         agent = services.agents.get(str(settings.get("agent")))
         model = settings.get("model") or (agent.model if agent is not None else None) or self.chosen.name
@@ -288,7 +289,7 @@ class Session:
         status = Status(
             str(model), str(mode), near_home(workspace.folder if workspace is not None else Path.cwd())
         )
-        with suppress(DragomanError):  # a model that is not there any more: whoever sends to it is told
+        with suppress(DragomanError):  # The model is gone. The error comes when the next message is sent.
             status.context = services.model(status.model).context
         if self.chat is not None:
             used = [one.usage for one in await self.chat.messages() if one.usage is not None]
@@ -299,7 +300,9 @@ class Session:
     # ── a turn ────────────────────────────────────────────────────────────────────────────────────
 
     async def follow(self, turn: TurnHandle) -> None:
-        """To its end. Ctrl-C cancels it. `InputClosed` where the person leaves while it asks."""
+        """Follow a turn to its end. Ctrl-C cancels it. Raises InputClosed if the user leaves at an approval
+        request.
+        """
         beside = Interjections(self.here, turn, self.runtime.store, self.notify, self.draft)
         status = await self.read_status()
         screen = Screen(
@@ -313,7 +316,7 @@ class Session:
         ended = asks = False
 
         async def interrupted() -> None:
-            if not asks:  # else by a Ctrl-C in the editor that was opened to answer
+            if not asks:  # Otherwise, Ctrl-C was pressed in the editor that was opened for an answer.
                 await beside.stop()
 
         with screen, beside.line.listening(), on_interrupt(interrupted):
@@ -341,13 +344,13 @@ class Session:
         self.folded = screen.folded or self.folded
         self.draft = await beside.close()
         await self._tell_changes(turn)
-        if not ended:  # the store could not be written, or another program took the turn over
+        if not ended:  # The store could not be written, or another process took the turn over.
             await turn.result()
         self.console.print()
 
     async def _tell_changes(self, turn: TurnHandle) -> None:
-        """What the turn did to the files, and how to undo it."""
-        with suppress(DragomanError):  # nothing is recorded here
+        """Print the file changes of the turn, and how to undo them."""
+        with suppress(DragomanError):  # Changes are not recorded here.
             done = await turn.diff()
             if done.files:
                 changes = f"{count(len(done.files), 'file')} {describe_changes(done.text)}"
@@ -358,7 +361,7 @@ class Session:
         return found is not None and found[1].permission == READS
 
     async def _show_files(self, event: e.Event) -> None:
-        """What a model made: in the terminal, if that can show it, and where it lies."""
+        """Show files of a model in the terminal, if it can show them, and print where they are stored."""
         files: Sequence[File] = ()
         if isinstance(event, e.FileAdded):
             files = (event.file,)
@@ -372,14 +375,16 @@ class Session:
                 self.console.print(Text(f"{describe_file(file)} {path}", "cyan"), soft_wrap=True)
 
     async def next_turn(self, after: TurnHandle) -> TurnHandle | None:
-        """What was said while the turn before it ran, here or by another client, and is answered next."""
+        """Return the turn of the next queued message, which this or another client sent during the
+        last turn.
+        """
         found = await next_queued(self.runtime, after.id)
         if found is not None:
             self.console.print(said_line((await found.snapshot()).messages[0].text))
         return found
 
     async def _events(self, turn: TurnHandle) -> AsyncIterator[e.Event]:
-        """Of this turn, also where another process runs it."""
+        """Yield the events of this turn, even if another process runs it."""
         row = await self.runtime.store.turn(turn.id)
         here = self.runtime.bus.here(turn.id) is not None or await self.runtime.store.is_queued(turn.id)
         if row.live and not here and not await self._resumed(row):

@@ -1,4 +1,4 @@
-"""`!command` in a chat: runs it as the person, and sends its output along with the next message."""
+"""Run `!command` in a chat as the user, and send its output with the next message."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ from dragoman.cli.terminal.follow import on_interrupt
 from dragoman.cli.terminal.text import plain
 from dragoman.errors import BadRequest
 
-_MOST = 30_000  # characters that the model sees: the end of the output
+_MOST = 30_000  # maximum characters that the model sees, from the end of the output
 _PIECE = 1 << 16
 
 
 async def run_line(session: Session, command: str) -> None:
-    """In the folder that tools work in, without a cage: it is the person's own command. Ctrl-C ends it."""
+    """Run a command in the tools' folder, but without a cage, because it is the user's command. Ctrl-C ends
+    it.
+    """
     if not command:
         raise BadRequest("Type !COMMAND to run a command in this folder.")
     workspace = await session.workspace()

@@ -1,4 +1,4 @@
-"""The `/commands` of a chat, in one table, and what Tab offers while a message is typed."""
+"""Define the `/commands` of a chat in one table, and the completions while a message is typed."""
 
 from __future__ import annotations
 
@@ -22,12 +22,15 @@ from dragoman.turn.api.turn_handle import TurnHandle
 
 Arguments = Callable[[], Iterable[str]]
 
-_BEGUN = re.compile(r'(?<!\S)@(?:"([^"\n]*)|(\S*))\Z')  # a file that is being named, as in `attachments.py`
+# a file name that is being typed, as in `attachments.py`
+_BEGUN = re.compile(r'(?<!\S)@(?:"([^"\n]*)|(\S*))\Z')
 _TAKE_FILES = ("attach", "export")
 
 
 class ChatCompleter(Completer):
-    """`commands` are the words after a slash with their help, `arguments` what may follow one of them."""
+    """Completes messages. `commands` are the words after a slash with their help. `arguments` are their
+    possible arguments.
+    """
 
     def __init__(self, commands: Mapping[str, str], arguments: Mapping[str, Arguments]) -> None:
         self._commands = commands
@@ -56,7 +59,7 @@ class ChatCompleter(Completer):
                 path = begun + found.text
                 if quoted is None and not any(sign.isspace() for sign in path):
                     yield found
-                else:  # without quotes the name would end at its first space
+                else:  # Without quotes, the name would end at its first space.
                     end = "" if found.display_text.endswith("/") else '"'
                     yield Completion(f'"{path}{end}', 1 - len(mention[0]), display=found.display)
 
@@ -65,7 +68,7 @@ Action: TypeAlias = Callable[[Session, str], Awaitable[TurnHandle | None]]
 
 
 class Quit(Exception):
-    """The person leaves the chat."""
+    """Raised when the user leaves the chat."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -133,7 +136,7 @@ COMMANDS: dict[str, Command] = {
 
 
 async def run_command(session: Session, line: str) -> TurnHandle | None:
-    """Returns the turn it started, if it did."""
+    """Run a command. Returns the turn that it started, if any."""
     word, _, rest = line.removeprefix("/").partition(" ")
     if word in session.templates and word not in COMMANDS:
         return await session.send(session.templates[word].fill(rest.strip()))

@@ -1,4 +1,6 @@
-"""`/compact`, `/context`, `/queue` and `/trace`: what fills the context, what waits, what took long."""
+"""Define `/compact`, `/context`, `/queue` and `/trace`: the context's content, waiting messages, and
+durations.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ SHARES: dict[ShareKind, str] = {
 
 
 async def compact(session: Session, argument: str) -> None:
-    """With the next message: a model has to write the summary, and that is a request like another."""
+    """Compact with the next message, because a model must write the summary, which is a request like any
+    other.
+    """
     if len(await session.here.messages()) < 2:
         raise BadRequest("The conversation has nothing to compact yet.")
     session.compact = True
@@ -37,7 +41,7 @@ async def compact(session: Session, argument: str) -> None:
 
 
 async def queue(session: Session, argument: str) -> None:
-    """What waits; with `drop N`, without this one."""
+    """Print the queue. `drop N` removes a message from it."""
     waiting = await session.runtime.store.queued(conversation=session.here.id)
     word, _, number = argument.partition(" ")
     if word == "drop" and number.isdecimal() and 1 <= int(number) <= len(waiting):
@@ -53,12 +57,12 @@ async def queue(session: Session, argument: str) -> None:
 
 
 async def trace(session: Session, argument: str) -> None:
-    """Of the last turn: what took how long, and why each call ran."""
+    """Print the timeline of the last turn: durations, and why each call ran."""
     show_waterfall(await (await _last_turn(session)).trace(), time.time())
 
 
 async def context(session: Session, argument: str) -> None:
-    """What filled the last request, the largest first, and who brought most of it."""
+    """Print what filled the last request, largest first, and the main sources."""
     use = await (await _last_turn(session)).context()
     of = f" of {use.context:,} ({use.used / use.context:.0%})" if use.context else ""
     session.notify(f"{'' if use.counted else 'about '}{use.used:,} tokens{of} for {one_line(use.model)}")
@@ -73,7 +77,7 @@ async def context(session: Session, argument: str) -> None:
 
 
 async def _last_turn(session: Session) -> TurnHandle:
-    """What a fork or an import brought has messages, and no turns."""
+    """Return the last turn. A forked or imported conversation has messages without turns."""
     turns = dict.fromkeys(
         message.turn for message in await session.here.messages() if message.turn is not None
     )

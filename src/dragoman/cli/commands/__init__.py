@@ -1,1 +1,1 @@
-"""What each command does. Imported when it is called, so heavy imports are fine here."""
+"""Implement the commands. Each module is imported when its command runs, so heavy imports are fine here."""

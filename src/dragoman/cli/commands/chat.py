@@ -1,4 +1,4 @@
-"""`dragoman chat`: opens the runtime, greets, and lets the person talk until they leave."""
+"""Run `dragoman chat`: open the runtime, greet, and handle messages until the user leaves."""
 
 from __future__ import annotations
 
@@ -48,12 +48,14 @@ def chat(flags: ChatFlags) -> None:
     with mute_typing():
         try:
             asyncio.run(_run(settings, flags))
-        except asyncio.CancelledError:  # by a signal
+        except asyncio.CancelledError:  # A signal ended the program.
             raise KeyboardInterrupt from None
 
 
 async def _run(settings: Settings, flags: ChatFlags) -> None:
-    """A signal that wants it to end leaves the terminal as it was, and the turn to be gone on with."""
+    """Run the chat. A signal that ends the program restores the terminal and leaves the turn to be
+    resumed.
+    """
     with Interrupts(*ENDING):
         await _chat(settings, flags)
 
@@ -70,7 +72,7 @@ async def _chat(settings: Settings, flags: ChatFlags) -> None:
         without=without,
         allow=flags.allow or (),
         deny=flags.deny or (),
-        adopts=False,  # what other programs left behind goes on when it is opened, and not before
+        adopts=False,  # Turns that other programs left are resumed only when their conversation is opened.
     )
     async with chosen.models, built.runtime as runtime, prepared_ahead(chosen, runtime):
         listed: list[str] = []
@@ -89,14 +91,14 @@ async def _chat(settings: Settings, flags: ChatFlags) -> None:
 
 
 def _report_failure(console: Console, context: dict[str, Any]) -> None:
-    """What failed while nobody waited for it, such as a write to a full disk: a line, and not a trace."""
+    """Print an error of background work as one line, for example a failed write to a full disk."""
     error = context.get("exception")
     text = describe_error(error) if isinstance(error, Exception) else str(context.get("message"))
     console.print(Text(f"· {plain(text)}", "red"))
 
 
 async def _begin(session: Session, built: Built, flags: ChatFlags) -> TurnHandle | None:
-    """Greet, and open the conversation that was named. Returns the turn that goes on in it, if one does."""
+    """Greet, and open the named conversation. Returns the running turn in it, if any."""
     store = session.runtime.store
     known = await find_conversation(store, flags.conversation) if flags.conversation is not None else None
     if known is None and flags.last:
@@ -106,11 +108,12 @@ async def _begin(session: Session, built: Built, flags: ChatFlags) -> TurnHandle
     own = known.settings if known is not None else {}
     model = str(own.get("model") or "") if flags.model is None else ""
     if not model:
-        session.runtime.services.model(None)  # a missing key is an error before anything is typed
+        # A missing key must raise an error before the user types anything.
+        session.runtime.services.model(None)
     _greet(session, built, model or session.chosen.name)
     await _tell_of_others(session, known.id if known is not None else None)
     turn = await session.open(known.id) if known is not None else None
-    if own or flags.agent is not None:  # what is said now goes before what was set there, or an agent says
+    if own or flags.agent is not None:  # Flags override the settings of the conversation or its agent.
         if flags.model is not None:
             await session.change(model=flags.model)
         if flags.mode is not None:
@@ -122,7 +125,9 @@ async def _begin(session: Session, built: Built, flags: ChatFlags) -> TurnHandle
 
 
 async def _tell_of_others(session: Session, opened: str | None) -> None:
-    """Turns that broke off elsewhere are not gone on with unasked: they may cost something."""
+    """Notify the user of interrupted turns in other conversations. They are not resumed unasked, because that
+    can cost money.
+    """
     others = await interrupted_conversations(session.runtime.store) - {opened}
     if len(others) == 1:
         session.notify(f"A turn in another conversation was interrupted. Run dragoman resume {others.pop()}.")
@@ -158,13 +163,13 @@ async def _talk(session: Session, turn: TurnHandle | None) -> None:
         except DragomanError as error:
             turn = None
             session.notify(str(error), "red")
-        except (OSError, sqlite3.Error) as error:  # a full disk and the like; the chat goes on
+        except (OSError, sqlite3.Error) as error:  # For example, the disk is full. The chat continues.
             turn = None
             session.notify(describe_error(error), "red")
 
 
 async def _read_message(session: Session) -> TurnHandle | None:
-    """Send it, or run the command it is. Returns the turn that came of it, if one did."""
+    """Send a message or run a command. Returns the turn that it started, if any."""
     status = await _read_status(session)
     draft, session.draft = session.draft, ""
     text = await session.keyboard.message(draft, status=status)
@@ -174,18 +179,20 @@ async def _read_message(session: Session) -> TurnHandle | None:
         await run_line(session, text[1:].strip())
         return None
     if not text.startswith("/"):
-        session.draft = text  # it stands there again, if it cannot be sent
+        session.draft = text  # If sending fails, the prompt shows the text again.
         turn = await session.send(text.strip())
         session.draft = ""
         return turn
     try:
         return await run_command(session, text.strip())
     except Interrupted:
-        return None  # out of the command, not of the program
+        return None  # This ends the command, not the program.
 
 
 async def _read_status(session: Session) -> Callable[[int], str] | None:
-    """The line below the prompt. Where the store cannot tell, there is none: one can type all the same."""
+    """Return the status line for the prompt. If the store cannot be read, there is none, but the user can
+    still type.
+    """
     try:
         if session.chat is not None and not await _is_there(session.runtime, session.chat.id):
             session.chat = None
@@ -229,7 +236,7 @@ def _completer(
 
 
 async def _list_models(chosen: ChosenModel, found: list[str]) -> None:
-    """What the provider of this model has, for whoever completes a name: its server is asked meanwhile."""
+    """Add the models that the provider lists, for completion. The request runs in the background."""
     with suppress(DragomanError):
         provider, _ = chosen.models.catalog.find(chosen.name)
         endpoint = reach(provider, chosen.models.keys)
@@ -239,7 +246,7 @@ async def _list_models(chosen: ChosenModel, found: list[str]) -> None:
 
 
 def _models(chosen: ChosenModel, listed: Sequence[str]) -> list[str]:
-    """Those with a name of their own, those that the server lists, and the one that is used now."""
+    """Return the current model, those that the server lists, and those with a name in the catalog."""
     known = [
         f"{provider.name}/{model}"
         for provider in chosen.models.catalog.providers.values()

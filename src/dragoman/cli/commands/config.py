@@ -1,4 +1,4 @@
-"""`dragoman config …`: prints where settings come from and what they are, and checks them without a start."""
+"""Run `dragoman config …`: print settings and their origins, and check them without starting anything."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def show_settings(flags: ConfigShowFlags) -> None:
 
 
 def check_settings(flags: ConfigCheckFlags) -> int:
-    """Prints every error there is, or else what is left out or not checked. 2 unless all is fine."""
+    """Print every error, or what is left out or not checked. Returns 2 if there are errors."""
     settings, errors = read_settings(flags.config, trust=flags.trust, asks=True)
     if errors := find_errors(settings, errors):
         for error in errors:
@@ -69,7 +69,7 @@ def print_schema(_: ConfigSchemaFlags) -> None:
 
 
 def _with_origins(settings: Settings) -> list[tuple[str, JsonValue, str]]:
-    """Name, value and origin of each setting, without secrets."""
+    """Return the name, value and origin of each setting, without secrets."""
     values: JsonValue = TypeAdapter(JsonValue).validate_python(settings.values)
     listed = []
     for name, origin in sorted(settings.origins.items()):
@@ -77,7 +77,7 @@ def _with_origins(settings: Settings) -> list[tuple[str, JsonValue, str]]:
         for step in name.split(".", 1):
             value = value.get(step) if isinstance(value, dict) else None
         table, _, inner = name.partition(".")
-        # of `private.phone`, a text that no provider may see, it is the table that says so
+        # For `private.phone`, the name of the table marks the value as private.
         shown = redact_value({table: {inner: value}} if inner else {table: value})
         assert isinstance(shown, dict)
         within = shown[table]

@@ -1,4 +1,4 @@
-"""Conversations at the command line: `list`, `show`, `label`, `search`, `export`, `import` and `rm`."""
+"""Run the commands for conversations: `list`, `show`, `label`, `search`, `export`, `import` and `rm`."""
 
 from __future__ import annotations
 
@@ -77,7 +77,9 @@ async def label(flags: LabelFlags) -> None:
 
 
 def _has_store(settings: Settings) -> bool:
-    """Whether there is one. One that somebody named and that is not there is a slip: ConfigError."""
+    """Return whether the store exists. Raises ConfigError if the user named one that does not, because that
+    is a mistake.
+    """
     address = store_of(settings)
     if not address.is_there and settings.origins.get("store", "").startswith("--"):
         raise ConfigError(f"Database {address} not found. Name another one with --store.")
@@ -91,7 +93,7 @@ def _describe_state(busy: Busy, interrupted: bool) -> str:
 
 
 async def _read_recent(flags: ListFlags, settings: Settings) -> list[tuple[Conversation, Busy, bool]]:
-    """Each with what goes on in it, and whether that broke off."""
+    """Return recent conversations, each with its activity and whether a turn was interrupted."""
     found: list[Conversation] = []
     async with open_store(settings) as runtime:
         async for conversation in each_conversation(runtime.store):
@@ -124,7 +126,8 @@ def _report(conversation: Conversation, busy: Busy, interrupted: bool) -> JsonVa
 
 
 async def show(flags: ShowFlags) -> None:
-    from dragoman.cli.terminal.screen import print_messages  # Markdown: 25 ms, which `list` need not pay
+    # Importing Markdown takes 25 ms, which `list` does not need.
+    from dragoman.cli.terminal.screen import print_messages
 
     async with open_store(settings_for(flags)) as runtime:
         info = await find_conversation(runtime.store, flags.conversation)
@@ -140,7 +143,7 @@ async def show(flags: ShowFlags) -> None:
 
 
 async def search(flags: SearchFlags) -> int:
-    """1 if nothing was found."""
+    """Print search results. Returns 1 if nothing was found."""
     words = " ".join(flags.words)
     async with open_store(settings_for(flags)) as runtime:
         found = await runtime.search(words, limit=flags.limit)
@@ -163,7 +166,9 @@ async def search(flags: SearchFlags) -> int:
 
 
 async def export(flags: ExportFlags) -> None:
-    """As `raw`, every row as it is stored, which is all that can be had of a damaged one."""
+    """Print an export. `raw` has every stored row, which is all that can be exported of a damaged
+    conversation.
+    """
     async with open_store(settings_for(flags)) as runtime:
         id = (await find_conversation(runtime.store, flags.conversation)).id
         found: JsonValue
@@ -177,14 +182,14 @@ async def export(flags: ExportFlags) -> None:
     if flags.output is not None:
         text = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, indent=1) + "\n"
         write_file(flags.output, text)
-    elif isinstance(found, str):  # a file gets it to the letter
+    elif isinstance(found, str):  # A file gets the text unchanged.
         sys.stdout.write(plain(found) if sys.stdout.isatty() else found)
     else:
         print_json(found, indent=1)
 
 
 async def import_file(flags: ImportFlags) -> None:
-    """Prints the id of the new conversation."""
+    """Import a conversation and print its new ID."""
     data = _read_export(flags.file)
     async with open_store(settings_for(flags), create=True) as runtime:
         print((await runtime.import_conversation(data)).id)
@@ -193,7 +198,7 @@ async def import_file(flags: ImportFlags) -> None:
 def _read_export(file: str) -> dict[str, JsonValue]:
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8")
-        data = parse_json(text.removeprefix("\ufeff"))  # which some editors put before all else
+        data = parse_json(text.removeprefix("\ufeff"))  # Some editors write this mark at the beginning.
     except OSError as error:
         raise BadRequest(f"{file} cannot be read: {error.strerror}") from error
     except ValueError as error:
@@ -213,7 +218,9 @@ async def delete(flags: DeleteFlags) -> None:
 
 
 async def _delete_named(flags: DeleteFlags, names: Sequence[str]) -> None:
-    """All of them, or none where one is not there. A person at a terminal has to confirm it first."""
+    """Delete all named conversations, or none if one is missing. At a terminal, the user must confirm
+    first.
+    """
     settings, dry_run = settings_for(flags), flags.dry_run
     found = await _find_idle(names, settings)
     if not dry_run and not flags.yes and sys.stdin.isatty():
@@ -237,7 +244,7 @@ async def _find_idle(names: Sequence[str], settings: Settings) -> list[Conversat
 
 async def _delete(ids: Sequence[str], settings: Settings) -> None:
     async with open_store(settings) as runtime:
-        for id in ids:  # a person takes their time: something may have begun meanwhile
+        for id in ids:  # A turn can have started while the user decided.
             await _check_idle(runtime.store, id)
         for id in ids:
             within = await runtime.store.within(id)
@@ -251,13 +258,15 @@ async def _check_idle(store: Store, id: str) -> None:
 
 
 async def _runs(store: Store, conversation: str) -> bool:
-    """Whether some process is at work in one of its branches: a turn that waits for a person is none."""
+    """Return whether a process works on the conversation. A turn that waits for a user does not count."""
     live = [turn.id for turn in await store.live_turns(conversation) if turn.state != "waiting"]
     return any([not await store.is_abandoned(turn) for turn in live])
 
 
 async def _delete_old(flags: DeleteFlags, older_than: str) -> None:
-    """Those in which nothing happened for so long, and nothing waits. What is touched meanwhile stays."""
+    """Delete conversations without activity in this time, unless something waits in them. Those used since
+    then are kept.
+    """
     settings = settings_for(flags)
     try:
         before = time.time() - parse_duration(older_than)

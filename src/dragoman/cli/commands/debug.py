@@ -1,4 +1,4 @@
-"""`dragoman decode` and `parse`: a recorded stream, or a reply as text, as a turn would read it."""
+"""Run `dragoman decode` and `parse`: read a recorded stream, or a reply as text, like a turn does."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from dragoman.wire.wire import Decoder, Wire
 
 
 def decode(flags: DecodeFlags) -> None:
-    protocol = wire(flags.wire)  # before anything is read: a wrong name is an error at once
+    protocol = wire(flags.wire)  # A wrong name must raise an error before input is read.
     print_json(report(protocol, sys.stdin.buffer.read()), indent=2)
 
 
 def report(wire: Wire, stream: bytes) -> dict[str, JsonValue]:
-    """Everything in the stream, also where it breaks off: `error` is how."""
+    """Return the content of the stream, even if it breaks off. `error` says how."""
     decoder = wire.decoder("msg_decoded")
     events: list[e.Event] = []
     error: ProviderError | None = None
@@ -64,7 +64,7 @@ def _read(decoder: Decoder, splitter: Framing, stream: bytes, events: list[e.Eve
 
 
 def _calls(events: list[e.Event]) -> list[JsonValue]:
-    """The calls in order; of one whose arguments are not whole, the text that came of them."""
+    """Return the calls in order. A call with incomplete arguments has their text so far."""
     calls: dict[str, dict[str, JsonValue]] = {}
     raw: dict[str, str] = {}
     for event in events:
@@ -83,7 +83,9 @@ def _calls(events: list[e.Event]) -> list[JsonValue]:
 
 
 def _counts(wire: str, usage: Usage) -> dict[str, JsonValue]:
-    """Anthropic and Amazon count cached tokens beside the others, Gemini thoughts beside the answer."""
+    """Return the counts of tokens. Anthropic and Amazon count cached tokens separately, and Gemini counts
+    reasoning separately from the answer.
+    """
     beside = wire in ("anthropic_messages", "bedrock_converse")
     cached = usage.cached + usage.cache_written if beside else 0
     return {
@@ -106,9 +108,9 @@ def _report_error(error: ProviderError) -> dict[str, JsonValue]:
 
 
 def parse(flags: ParseFlags) -> int:
-    """Print one report, or one for each line. 1 if a line was no JSON string."""
+    """Print one report, or one for each line. Returns 1 if a line is not a JSON string."""
     name = flags.dialect
-    dialect(name)  # before anything is read: a wrong name is an error at once
+    dialect(name)  # A wrong name must raise an error before input is read.
     specs = _read_tools(flags.tools) if flags.tools is not None else None
     if not flags.jsonl:
         print_json(parse_report(name, sys.stdin.buffer.read().decode(errors="replace"), specs), indent=2)
@@ -136,7 +138,7 @@ def _parse_string(line: bytes) -> str | None:
 
 
 def _read_tools(file: Path) -> tuple[ToolSpec, ...]:
-    """Tools as providers are sent them: a list of objects, bare or wrapped as functions."""
+    """Return tools from the format of provider requests: a list of objects, bare or wrapped as functions."""
     try:
         content = parse_json(file.read_text(encoding="utf-8"))
     except OSError as error:

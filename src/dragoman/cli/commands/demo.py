@@ -1,4 +1,6 @@
-"""`dragoman demo`: a conversation played by a scripted model, with real tools and a real question."""
+"""Run `dragoman demo`: a conversation with a scripted model, but with real tools and a real approval
+request.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""`dragoman doctor`: looks at all that a conversation needs, and names the command that fixes what fails."""
+"""Run `dragoman doctor`: check everything that a conversation needs, and name the command that fixes a
+problem.
+"""
 
 from __future__ import annotations
 
@@ -47,12 +49,12 @@ EXTRAS = {
     "local": ("xllamacpp", "xllamacpp", "the bundled model, and GGUF files"),
 }
 SIGNS = {"fine": ("✓", "green"), "optional": ("–", "dim"), "missing": ("✗", "red")}
-PATIENCE = 5.0  # seconds a model's server has to answer
+PATIENCE = 5.0  # seconds that a model's server has to answer
 
 
 @dataclass(slots=True, frozen=True)
 class Finding:
-    """What was found of one thing. You have to fix what is `missing`, not what is `optional`."""
+    """The result of one check. You must fix what is `missing`, but not what is `optional`."""
 
     name: str
     state: Literal["fine", "optional", "missing"]
@@ -68,7 +70,7 @@ class Finding:
 
 
 async def examine(flags: DoctorFlags) -> int:
-    """1 unless everything that has to be there is."""
+    """Run all checks. Returns 1 if something required is missing."""
     found = [one async for one in _find(flags)]
     if flags.json:
         findings: list[JsonValue] = [one.report for one in found]
@@ -125,7 +127,7 @@ async def _check_store(settings: Settings) -> Finding:
 
 
 async def _check_blobs(settings: Settings) -> Finding:
-    """Where attachments go, and whether they can be stored there, read and removed."""
+    """Check where attachments are stored, and whether they can be written, read and deleted."""
     address = store_of(settings)
     if address.is_there:
         try:
@@ -144,8 +146,9 @@ def _is_writable(path: Path) -> bool:
 
 
 async def _check_contents(settings: Settings, *, repair: bool) -> AsyncIterator[Finding]:
-    """What is in the file: its pages, rows and attachments. A database server looks after its own."""
-    address, other = store_of(settings), set[str]()  # attachments that need not be in the folder beside it
+    """Check the store file: its pages, rows and attachments. A database server checks its data itself."""
+    # attachments that need not be in the folder next to the store
+    address, other = store_of(settings), set[str]()
     if isinstance(address, StoreServer) or not address.is_there:
         return
     try:
@@ -163,7 +166,7 @@ async def _check_contents(settings: Settings, *, repair: bool) -> AsyncIterator[
 
 
 async def _check_cage(settings: Settings) -> Finding:
-    """Every boundary is tried, not looked up: kernels, containers and policies differ."""
+    """Try every boundary of the cage, because kernels, containers and policies differ."""
     wanted = cage_of(settings)
     if wanted.use == "off":
         return Finding(
@@ -210,7 +213,7 @@ def _show(found: list[Finding]) -> None:
 
 @dataclass(slots=True, frozen=True)
 class _Answered:
-    """What a provider said when it was asked for its models: a list, or the fault and its fix."""
+    """A provider's answer to a request for its models: a list, or the problem and its fix."""
 
     models: list[ListedModel] | None = None
     problem: str = ""
@@ -224,7 +227,7 @@ class _Answered:
 
 
 async def check_models(settings: Settings) -> list[Finding]:
-    """The model that would answer; then every other provider that a key or an address is set for."""
+    """Check the default model, then every other provider with a key or an address."""
     keys, catalog = Keys(), catalog_of(settings)
     wanted = {*settings.values.get("providers", {})}
     wanted |= {one.name for one in catalog.providers.values() if describe_auth(one, keys) is not None}
@@ -253,7 +256,7 @@ async def check_models(settings: Settings) -> list[Finding]:
 async def _check_model(chosen: ChosenModel, provider: Provider, model: str) -> Finding:
     about = f"{chosen.name} ({chosen.reason})"
     if provider.name == PROVIDER:
-        return Finding("model", "fine", about, chosen.note)  # we serve it ourselves
+        return Finding("model", "fine", about, chosen.note)  # Dragoman serves this model itself.
     answer = await _ask_provider(chosen.models.client, provider, chosen.models.keys)
     if answer.problem:
         return Finding("model", "missing", f"{about}: {answer.problem}", answer.fix)
@@ -266,7 +269,7 @@ async def _check_model(chosen: ChosenModel, provider: Provider, model: str) -> F
 
 
 async def _ask_provider(client: HttpClient, provider: Provider, keys: Keys) -> _Answered:
-    """The list of models is asked for: nearly every provider has it, and it costs no tokens."""
+    """Request the list of models: nearly every provider has one, and it costs no tokens."""
     try:
         endpoint = reach(provider, keys)
     except DragomanError as error:
@@ -279,14 +282,14 @@ async def _ask_provider(client: HttpClient, provider: Provider, keys: Keys) -> _
             refused = f"refuses the key (HTTP {error.status})"
             return _Answered(problem=refused, fix=f"set {name} to a valid key")
         if error.status is not None or error.kind == "no_list":
-            return _Answered()  # it is there: not all of them have a list
+            return _Answered()  # The provider answers. Some have no list.
         start = "start the server" if provider.local else "look at your network or proxy"
         silent = f"{redact_text(endpoint.base_url)} does not answer"
         return _Answered(problem=silent, fix=f"{start}, or name another model")
 
 
 async def check_servers(settings: Settings) -> list[Finding]:
-    """All at once: the slowest decides how long it takes."""
+    """Check all servers at the same time, so that the slowest determines the duration."""
     try:
         servers = servers_of(settings)
     except DragomanError as error:

@@ -1,4 +1,4 @@
-"""`dragoman eval`: makes cases of stored turns, runs them, and prints reports."""
+"""Run `dragoman eval`: make cases from stored turns, run them, and print reports."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from dragoman.runtime import Runtime
 from dragoman.store.store import Rating, Store
 from dragoman.tools.python_files import run_file
 
-_SHOWN = 12  # failed answers below a table
+_SHOWN = 12  # maximum number of failed answers below a table
 _MESSAGE = "msg_"
 T = TypeVar("T")
 
@@ -84,7 +84,7 @@ async def add_cases(flags: AddCasesFlags) -> None:
 
 
 async def _turns(store: Store, flags: AddCasesFlags) -> AsyncIterator[tuple[str, str | None, Rating | None]]:
-    """The named turns and replies, else those that every filter lets through, the newest first."""
+    """Yield the named turns and replies. Without names, yield those that match every filter, newest first."""
     rated = {one.turn: one for one in await store.ratings()}
     filters = (flags.rated, flags.search, flags.tag, flags.since)
     if flags.turns or not any(filters):
@@ -116,7 +116,7 @@ async def _turns(store: Store, flags: AddCasesFlags) -> AsyncIterator[tuple[str,
 
 
 async def _turn_of(store: Store, name: str) -> tuple[str, str | None]:
-    """By its ID, or that of one of its messages, and the ID of that message."""
+    """Return a turn by its ID, or by that of one of its messages, together with the message's ID."""
     if not name.startswith(_MESSAGE):
         return (await find_turn(store, name, ended=True)).id, None
     message = await store.message(name)
@@ -126,7 +126,7 @@ async def _turn_of(store: Store, name: str) -> tuple[str, str | None]:
 
 
 def _with_expectations(case: Case, flags: AddCasesFlags) -> Case:
-    """What the command names, in place of what would be expected without it."""
+    """Replace the default expectations of the case by those that the command names."""
     named = (flags.contains, flags.lacks, flags.never, flags.rubric)
     if not any(named):
         return case
@@ -158,7 +158,7 @@ def import_cases(flags: ImportCasesFlags) -> None:
 
 
 class _Estimated(Exception):
-    """The estimate is all that was wanted."""
+    """Raised after the estimate, if only that was requested."""
 
 
 async def run_cases(flags: RunCasesFlags) -> int:
@@ -208,7 +208,7 @@ def _check_name(name: str | None) -> None:
 
 
 async def _cases_of(flags: RunCasesFlags, settings: Settings, runtime: Runtime, folder: Path) -> list[Case]:
-    """Those of the files, and of the turns that are named. The store is opened for turns alone."""
+    """Return the cases of the files and the named turns. The store is opened only for turns."""
     found = cases(*(flags.cases or [str(folder)])) if flags.cases or not flags.turn else []
     if flags.turn:
         if not store_of(settings).is_there:
@@ -231,7 +231,7 @@ def _prompts(files: Sequence[str] | None) -> dict[str, str | None] | None:
 
 
 def _checks(file: Path | None) -> dict[str, Check]:
-    """The functions of a file. You name the file: a case cannot."""
+    """Return the functions in a file. Only the user can name the file, never a case."""
     names = vars(run_file(file)) if file is not None else {}
     return {name: one for name, one in names.items() if callable(one) and not name.startswith("_")}
 
@@ -249,7 +249,7 @@ async def _ask_at_terminal(case: Case, tool: ToolSpec, call: MadeCall) -> str:
 
 
 class _ProgressLine:
-    """One line that is written over at a terminal; a line for each tenth in a pipe."""
+    """One line that is overwritten at a terminal. In a pipe, a line for each tenth."""
 
     def __init__(self, terminal: bool) -> None:
         self._terminal = terminal
@@ -360,7 +360,7 @@ def _print_tables(console: Console, report: Report, earlier: Report | None) -> N
 
 
 def _print_case(console: Console, report: Report, id: str) -> None:
-    """The recorded answer, and how each other one differs."""
+    """Print the recorded answer, and how each other answer differs."""
     case = next(one for one in report.cases if one.id == id)
     console.print(Text(case.id, "bold"))
     console.print(Text(plain(case.question)), soft_wrap=True)
@@ -394,7 +394,7 @@ def _verdict(one: CaseRun) -> str:
 
 
 def _difference(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
-    """`-` was then, `+` is now, equal lines are between."""
+    """Yield a diff: `-` marks the earlier line and `+` the current one. Equal lines are included."""
     if list(before) == list(after):
         yield from (f"  {line}" for line in before)
         return

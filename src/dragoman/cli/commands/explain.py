@@ -1,4 +1,4 @@
-"""`dragoman explain`: a turn fact by fact with the state each led to; as a waterfall; or as its requests."""
+"""Run `dragoman explain`: print a turn as facts with states, as a waterfall, or as its requests."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ from dragoman.turn.facts import FACT, Fact
 from dragoman.turn.machine import Turn, advance
 from dragoman.turn.trace import Because, CallTrace, RequestTrace, Totals, TurnTrace, Wait
 
-_A_MOMENT = 1e9  # seconds since 1970: no duration, number of tokens or price is as large, and a fraction too
+# Floats above this are times in seconds since 1970: no duration, token count or price is as large.
+_A_MOMENT = 1e9
 _TRACE: Codec[TurnTrace] = Codec(TurnTrace)
 _TOTALS: Codec[Totals] = Codec(Totals)
-_BAR = 24  # characters; less in a narrow terminal
-_BESIDE = 62  # of a line, beside the bar, before what it is about
-_INDENT = " " * 13  # of what did not fit into the line
+_BAR = 24  # maximum characters, fewer in a narrow terminal
+_BESIDE = 62  # characters of a line next to the bar, before its subject
+_INDENT = " " * 13  # indentation of text that did not fit into the line
 _NAME = 34
-_NOTABLE = 0.1  # seconds before the first request
+_NOTABLE = 0.1  # seconds before the first request that are worth showing
 _COLOURS = {"step": "dim", "request": "cyan", "call": "green", "wait": "yellow", "compaction": "magenta"}
 
 
@@ -60,9 +61,9 @@ async def explain(flags: ExplainFlags) -> None:
 
 
 async def _explain_request(flags: ExplainFlags, settings: Settings) -> None:
-    """With the tools, agents and models of these settings."""
+    """Print a turn's requests with the tools, agents and models of these settings."""
     async with open_store(settings):
-        pass  # says it where there is none
+        pass  # raises an error if the store does not exist
     chosen = await choose_model(settings)
     built = build_runtime(settings, model=chosen.models, adopts=False)
     async with chosen.models, built.runtime as runtime:
@@ -82,7 +83,7 @@ def _explain_trace(trace: TurnTrace, *, as_json: bool) -> None:
 
 
 def _replay(facts: list[Fact]) -> list[tuple[Fact, Turn]]:
-    """Each fact with the turn as it was after it."""
+    """Return each fact with the state of the turn after it."""
     turn, steps = Turn(), []
     for fact in facts:
         turn = advance(turn, fact)
@@ -135,14 +136,14 @@ def _clock(at: float) -> str:
 
 
 def _fields(fact: Fact) -> dict[str, JsonValue]:
-    """As JSON, without what is empty."""
+    """Return the fact as JSON without empty fields."""
     body = FACT.to_json(fact)
     assert isinstance(body, dict)
     return {key: value for key, value in body.items() if value not in (None, (), [], {}, "")}
 
 
 def _describe(value: JsonValue) -> str:
-    """The fields of a fact as text: names and values, without what is empty, zero or false."""
+    """Return the fields of a fact as text, without empty, zero or false ones."""
     match value:
         case dict():
             parts = ((key, _describe(inner)) for key, inner in value.items() if inner)
@@ -179,7 +180,7 @@ class _Row:
 
 
 def trace_report(trace: TurnTrace, now: float) -> JsonValue:
-    """As `GET /api/turns/ID/trace` has it."""
+    """Return the trace in the form of `GET /api/turns/ID/trace`."""
     return {"trace": _TRACE.to_json(trace), "totals": _TOTALS.to_json(trace.totals(now)), "now": now}
 
 
@@ -290,7 +291,7 @@ def _about_wait(wait: Wait) -> str:
 
 
 def describe_because(because: Because) -> str:
-    """Why a call ran, for a person."""
+    """Return why a call ran, as text for users."""
     where = f" ({because.origin})" if because.origin else ""
     at = f" at {_day_and_clock(because.at)}" if because.at else ""
     return f"{because.kind}: {because.text}{where}{at}" if because.kind else because.text

@@ -1,4 +1,4 @@
-"""`dragoman diff`, `revert`, `redo` and `blame`: shows what turns did to the files, and takes it back."""
+"""Run `dragoman diff`, `revert`, `redo` and `blame`: show the file changes of turns, and undo them."""
 
 from __future__ import annotations
 
@@ -77,7 +77,8 @@ async def revert(flags: RevertFlags) -> None:
     async def go(runtime: Runtime, force: bool) -> Reverted:
         back, store = runtime.undo, runtime.store
         root = _root(runtime)
-        paths = [_path_inside(root / file, root) for file in flags.only or ()]  # as `diff` names them
+        # in the form that `diff` prints
+        paths = [_path_inside(root / file, root) for file in flags.only or ()]
         turn = await _find_turn(store, what)
         if turn is not None:
             return await back.revert_turn(turn, files_only=files_only, paths=paths, force=force)
@@ -107,7 +108,7 @@ async def redo(flags: RedoFlags) -> None:
 async def _carry_out(
     flags: RevertFlags | RedoFlags, go: Callable[[Runtime, bool], Awaitable[Reverted]]
 ) -> Reverted:
-    """At a terminal, a person is asked whether what others did may be lost."""
+    """Revert or redo. At a terminal, ask whether changes by others may be lost."""
     settings = settings_for(flags)
 
     async def run(force: bool) -> Reverted:
@@ -145,7 +146,7 @@ async def show_blame(flags: BlameFlags) -> None:
 
 
 async def _read_blame(file: Path, settings: Settings) -> tuple[list[BlamedLine], dict[str, str]]:
-    """The lines, and what each turn was asked."""
+    """Return the lines, and the user message of each turn."""
     async with open_store(settings, workspace=True) as runtime:
         lines = await runtime.undo.blame(_path_inside(file, _root(runtime)))
         asked: dict[str, str] = {}
@@ -168,7 +169,9 @@ def _root(runtime: Runtime) -> Path:
 
 
 def _path_inside(file: Path, root: Path) -> str:
-    """By its own name, or by the one that links on the way lead to."""
+    """Return the file's path within the workspace, by its name or after following links. Raises BadRequest if
+    it is outside.
+    """
     for whole in (file.absolute(), file.resolve()):
         if whole.is_relative_to(root):
             return whole.relative_to(root).as_posix()
@@ -180,5 +183,5 @@ def _turn(line: BlamedLine) -> str:
 
 
 async def _find_turn(store: Store, what: str) -> str | None:
-    """The turn of this id, or the latest one; None where it is the id of something else."""
+    """Return the turn of this ID, or the latest one. None if it is the ID of another object."""
     return (await find_turn(store, what)).id if what == LAST or what.startswith("turn_") else None

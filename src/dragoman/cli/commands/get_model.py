@@ -1,4 +1,4 @@
-"""`dragoman models get`: offers models for this machine, and downloads the one that is chosen."""
+"""Run `dragoman models get`: offer models for this machine, and download the chosen one."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ FITS = {
 
 
 async def get_model(flags: GetModelFlags) -> int:
-    """Prints what can be had, or downloads the model that is named or chosen."""
+    """Print available models, or download the named or chosen one."""
     catalog = catalog_of(settings_for(flags))
     if flags.json or (flags.model is None and not sys.stdin.isatty()):
         await _list_offers(as_json=flags.json)
@@ -56,7 +56,9 @@ async def get_model(flags: GetModelFlags) -> int:
 
 
 async def download(wanted: str, catalog: Catalog) -> str:
-    """The full name of the model, which answers from now on. ConfigError says why it cannot be had."""
+    """Download a model and return its full name, under which it can answer from now on. Raises ConfigError if
+    that fails.
+    """
     taker = server_for(await discover())
     async with HttpClient() as client:
         hub = Hub(client, token=hub_token(catalog))
@@ -69,7 +71,7 @@ async def download(wanted: str, catalog: Catalog) -> str:
 
 
 def hub_token(catalog: Catalog) -> str | None:
-    """The key of Hugging Face, wherever it is kept."""
+    """Return the user's Hugging Face key, wherever it is stored."""
     provider = catalog.providers.get("huggingface")
     if provider is None:
         return os.environ.get("HF_TOKEN")
@@ -78,7 +80,7 @@ def hub_token(catalog: Catalog) -> str | None:
 
 
 async def choose_offer() -> str | None:
-    """What the person types: a number of the list, a repository, or nothing."""
+    """Return the user's choice: a number of the list, a repository, or nothing."""
     listed, machine = await _list_offers(as_json=False)
     best = recommended(listed, machine)
     default = str(listed.index(best) + 1) if best is not None else ""

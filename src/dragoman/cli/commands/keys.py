@@ -1,4 +1,4 @@
-"""`dragoman keys …`: stores, lists and removes the keys of providers."""
+"""Run `dragoman keys …`: store, list and remove the keys of providers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from dragoman.wire.http_client.client import HttpClient
 
 
 async def set_key(flags: SetKeyFlags) -> None:
-    """From standard input if that is no terminal. The provider is asked for its models with it, once."""
+    """Store a key, read from standard input if that is not a terminal. It is tested by one request for the
+    models.
+    """
     provider = _provider(flags)
     variable = provider.keys[0]
     key = (getpass(f"{variable}: ") if sys.stdin.isatty() else sys.stdin.readline()).strip()
@@ -40,7 +42,7 @@ async def set_key(flags: SetKeyFlags) -> None:
 
 
 async def _try(provider: Provider, key: str) -> str | None:
-    """What went wrong when the provider was asked for its list."""
+    """Return the error of a request for the provider's models, or None."""
     secrets: tuple[str, ...] = (key,)
     async with HttpClient() as client:
         try:
@@ -53,7 +55,7 @@ async def _try(provider: Provider, key: str) -> str | None:
 
 
 def list_keys(flags: ListKeysFlags) -> None:
-    """Where each provider's key is. No key is shown."""
+    """Print where each provider's key is stored, but no key."""
     catalog, known = catalog_of(settings_for(flags)), Keys()
     found = [(one, key) for one in catalog.providers.values() if (key := known.find(one)) is not None]
     if flags.json:

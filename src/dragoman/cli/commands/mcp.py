@@ -1,4 +1,4 @@
-"""`dragoman mcp list`, `test`, `add` and `remove`: the MCP servers of the settings, and how they are."""
+"""Run `dragoman mcp list`, `test`, `add` and `remove`: the MCP servers of the settings, and their states."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ from dragoman.tools.mcp.servers import McpServer, parse_server, read_json
 from dragoman.tools.mcp.source import McpSource
 
 TAKEN = (*BUILTIN, "tools", "agents", "skills", "output")
-CHECK = 20.0  # seconds a server has to show that it is there
-LOGIN = 600.0  # seconds a person has to log in
+CHECK = 20.0  # seconds that a server has to answer
+LOGIN = 600.0  # seconds that a user has to sign in
 
 
 def find_file(config: Path | None) -> Path:
-    """The file that is named, else the nearest one upwards, else the one that would lie here."""
+    """Return the named file, the nearest one in a parent folder, or the path of a new one in this folder."""
     if config is not None:
         return config
     here = Path.cwd()
@@ -54,8 +54,9 @@ def find_file(config: Path | None) -> Path:
 
 
 def load_servers(flags: ReadFlags) -> dict[str, tuple[McpServer, str]]:
-    """The servers a turn would have, each with the file that it stands in: of all files that apply here, or
-    of the one that is named."""
+    """Return the servers of a turn, each with its file: from all files that apply here, or from the named
+    one.
+    """
     config = flags.config
     if config is not None and config.suffix == ".json":
         return {name: (server, str(config)) for name, server in read_json(config).items()}
@@ -89,7 +90,7 @@ def table_of(flags: AddServerFlags) -> dict[str, Any]:
 
 
 def add_server(flags: AddServerFlags) -> None:
-    """Append the table. ConfigError where it would make no server, or there is one of this name."""
+    """Append the server's table. Raises ConfigError if it is invalid or the name is taken."""
     name, table, file = flags.name, table_of(flags), find_file(flags.config)
     parse_server(table, f"mcp.{name}", name)
     if name in TAKEN:
@@ -112,7 +113,7 @@ def add_server(flags: AddServerFlags) -> None:
 
 
 def remove_server(flags: RemoveServerFlags) -> None:
-    """Take the table out of the file that it stands in, also where it makes no server."""
+    """Remove the server's table from its file, even if the table is invalid."""
     name, config = flags.name, flags.config
     file, *others = _files_with(name, config)
     before = read_text(file)
@@ -126,7 +127,9 @@ def remove_server(flags: RemoveServerFlags) -> None:
 
 
 def _files_with(name: str, config: Path | None) -> list[Path]:
-    """The files that have this server, the one that counts first. ConfigError where none has it."""
+    """Return the files that contain this server, highest precedence first. Raises ConfigError if there are
+    none.
+    """
     tables = _tables(config)
     found = [file for file, servers in tables.items() if name in servers]
     if not found:
@@ -138,13 +141,15 @@ def _files_with(name: str, config: Path | None) -> list[Path]:
 
 
 def _tables(config: Path | None) -> dict[Path, dict[str, Any]]:
-    """The servers of each file, as they are written there."""
+    """Return the servers of each file as they are written."""
     files = [config] if config is not None else _files_here()
     return {file: parse_text(read_text(file), file).get("mcp", {}) for file in files}
 
 
 def _files_here() -> list[Path]:
-    """The folder's file and the person's own, the one that wins first: a folder's wins once it is trusted."""
+    """Return the folder's file and the user's file, highest precedence first. A folder's file counts once it
+    is trusted.
+    """
     used = find_sources(None, Path.cwd(), decide_from_memory(os.environ)).files
     return [*dict.fromkeys([*reversed(used), *find_files(Path.cwd())])] or [find_file(None)]
 
@@ -159,7 +164,9 @@ def _json_file_with(name: str, config: Path | None) -> Path | None:
 
 
 def _write(file: Path, text: str) -> str:
-    """What a person writes by a command need not be asked about. Returns what they have to know otherwise."""
+    """Write the file without asking for trust, because the user changes it by a command. Returns a hint if it
+    stays untrusted.
+    """
     folder = Path(os.path.realpath(file.parent))
     before = inspect_project(folder)
     file.write_bytes(text.encode())
@@ -204,7 +211,7 @@ async def list_servers(flags: ListServersFlags) -> None:
 
 
 async def _check_servers(servers: dict[str, McpServer]) -> dict[str, tuple[str, str]]:
-    """All at once: the slowest decides how long it takes."""
+    """Check all servers at the same time, so that the slowest determines the duration."""
 
     async def check(name: str, server: McpServer) -> tuple[str, str]:
         if not server.enabled:
@@ -223,7 +230,7 @@ def _report(name: str, server: McpServer, file: str, state: tuple[str, str] | No
 
 
 async def test_server(flags: TestServerFlags) -> int:
-    """Connect, and print what it offers, or why it is not there: then the status is 1."""
+    """Connect and print what the server offers. Returns 1 and prints the reason if that fails."""
     name, servers = flags.name, load_servers(flags)
     if name not in servers:
         raise ConfigError(f"Unknown server {name!r}. {_list_names(servers)}")
@@ -267,7 +274,7 @@ async def _probe(name: str, server: McpServer) -> dict[str, JsonValue]:
 
 @asynccontextmanager
 async def _connect(name: str, server: McpServer) -> AsyncIterator[McpSource]:
-    """With a person at hand, who may log in if the server wants that and no login that is stored will do."""
+    """Connect to a server. The user can sign in if it requires that and no stored sign-in works."""
     async with tried(McpSource(name, server, patience=server.start_timeout)) as source:
         if source.state != "login" or server.auth is None or server.url is None:
             yield source
@@ -296,7 +303,7 @@ async def tried(source: McpSource) -> AsyncIterator[McpSource]:
 
 async def _show_login(url: str) -> None:
     print(f"Log in with your browser: {url}", file=sys.stderr, flush=True)
-    # some browsers stay until they are closed: nobody waits for them
+    # Some browsers run until they are closed, so do not wait for them.
     threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
 
 

@@ -1,4 +1,4 @@
-"""`dragoman mcp serve`: our tools and conversations for other programs, until they close or Ctrl-C."""
+"""Run `dragoman mcp serve`: offer tools and conversations to other programs until they close or Ctrl-C."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def serve_mcp(flags: McpServeFlags) -> None:
 
 
 async def _models(settings: Settings, stack: AsyncExitStack) -> Callable[[str | None], Model]:
-    """Those that agents work with. Tools can be called where there is none."""
+    """Return the models that agents use. Without any, tools can still be called."""
     try:
         chosen = await choose_model(settings)
     except ConfigError as error:
@@ -63,7 +63,7 @@ async def _serve_with(
         without={"browser"},
         allow=flags.allow or (),
         deny=flags.deny or (),
-        adopts=False,  # what other programs left behind is not ours to go on with
+        adopts=False,  # This command does not resume turns that other programs left.
     )
     for warning in built.warnings:
         _log.warning("left out: %s", warning)

@@ -1,4 +1,6 @@
-"""`dragoman models`: lists the catalog; compares it with what providers list; shows what servers refused."""
+"""Run `dragoman models`: list the catalog, compare it with providers' lists, and show what servers
+refused.
+"""
 
 from __future__ import annotations
 
@@ -35,12 +37,12 @@ from dragoman.web_address import WANTED, web_address
 from dragoman.wire.http_client.client import HttpClient
 from dragoman.wire.learned import in_words
 
-AT_ONCE = 8  # providers that are asked at the same time
+AT_ONCE = 8  # number of providers that are asked at the same time
 
 
 @dataclass(slots=True, frozen=True)
 class ModelEntry:
-    """A model, or all whose names begin alike."""
+    """A model, or all models whose names begin alike."""
 
     pattern: str
     traits: Traits
@@ -75,7 +77,7 @@ async def _list_models(flags: ModelsFlags) -> None:
 
 
 def _entries(catalog: Catalog, provider: Provider, server: LocalServer | None) -> list[ModelEntry]:
-    """The models the catalog knows, or those a server on this machine lists."""
+    """Return the models in the catalog, or those that a local server lists."""
     patterns: Sequence[str] = server.models if server is not None else [*provider.models]
     if provider.name == PROVIDER:
         patterns = [*(one.name for one in downloads()), *patterns]
@@ -90,7 +92,7 @@ def _entries(catalog: Catalog, provider: Provider, server: LocalServer | None) -
 
 
 def _price(provider: Provider, model: str) -> Price | None:
-    """By the price list, or else by the facts."""
+    """Return the price from the price list, or otherwise from the model's facts."""
     if (price := price_of(provider.prices, model)) is not None:
         return price
     facts = facts_of(provider.facts, model)
@@ -138,7 +140,9 @@ def _show(
     *,
     every: bool,
 ) -> None:
-    """What can answer now comes first; of the others, only the access unless `every` model is wanted."""
+    """Print the models that can answer now first. For other providers, print only the access, unless `every`
+    is set.
+    """
     console = open_console()
 
     def rank(name: str) -> int:
@@ -205,7 +209,7 @@ def _describe_access(provider: Provider, key: Key | None, server: LocalServer | 
 
 @dataclass(slots=True, frozen=True)
 class CheckedModel:
-    """A model, as we know it and as its provider does. `state` is None where nobody was asked."""
+    """A model, compared with its provider's list. `state` is None if the provider was not asked."""
 
     name: str
     context: int | None
@@ -216,16 +220,16 @@ class CheckedModel:
 
 @dataclass(slots=True, frozen=True)
 class CheckedProvider:
-    """A provider, what its list says, or why there is none."""
+    """A provider with the content of its list, or the reason why there is none."""
 
     provider: Provider
     models: list[CheckedModel]
-    access: str | None  # what one signs in with
+    access: str | None  # the credentials for it
     problem: str | None = None
 
 
 async def _check_models(flags: ModelsFlags) -> None:
-    """Look at all providers, those that are named, or a server that nobody knows."""
+    """Check all providers, the named ones, or a server that is not in the catalog."""
     catalog, keys, names = catalog_of(settings_for(flags)), Keys(), flags.providers or []
     base_url, api_key = flags.base_url, flags.api_key
     if base_url is not None:
@@ -238,7 +242,7 @@ async def _check_models(flags: ModelsFlags) -> None:
     check_names(names, catalog)
     checked = await _check_all(catalog, keys, names or [*catalog.providers])
     if base_url is not None and (problem := checked[0].problem) is not None:
-        raise ConfigError(problem)  # nothing else was asked for
+        raise ConfigError(problem)  # This was the only provider to check.
     if flags.json:
         print_json({"as_of": as_of(), "providers": [_report_checked(one) for one in checked]}, indent=2)
     else:
@@ -339,7 +343,8 @@ def _show_checked(checked: Sequence[CheckedProvider]) -> None:
             name = as_markup(f"{one.provider.name}/{model.name}") + " " * (width - len(model.name))
             known = (_their_side(model), _price_of_facts(model.facts), _dates(model.facts, today))
             line = f"  {name}  {format_size(model.context):>5}  {'  '.join(filter(None, known))}"
-            console.print(line.rstrip(), soft_wrap=True)  # a line a model, to be searched
+            # one line for each model, so that the output can be searched
+            console.print(line.rstrip(), soft_wrap=True)
     console.print(
         f"\n[dim]Context as known on {as_of()}; what the provider's own list says, where it was asked; the "
         "price of a million tokens in and out; when it ends. `make facts` brings newer facts.[/]"

@@ -1,4 +1,4 @@
-"""`dragoman people …` and `audit`: adds, lists and removes users, and shows what was done."""
+"""Run `dragoman people …` and `audit`: add, list and remove users, and show the audit log."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from dragoman.server.audit import audit
 from dragoman.server.auth import key_hash
 from dragoman.store.store import AuditEntry
 
-_PAGE = 1000  # entries of the audit log that are read at once
+_PAGE = 1000  # entries of the audit log that are read in one go
 
 
 async def add_person(flags: AddPersonFlags) -> None:
-    """Prints the new key, alone on standard output: a script can take it from there."""
+    """Add a user and print the new key alone on standard output, so that a script can read it."""
     name = flags.name
     if name == LOCAL:
         raise BadRequest(f"{LOCAL!r} is the admin of this machine and needs no key.")
@@ -63,7 +63,7 @@ async def remove_person(flags: RemovePersonFlags) -> None:
 
 
 async def show_audit(flags: AuditFlags) -> None:
-    """One line for each entry, or a list of objects."""
+    """Print one line for each entry, or a list of objects."""
     settings, entries = settings_for(flags), list[AuditEntry]()
     since = parse_since(flags.since) if flags.since else 0.0
     if store_of(settings).is_there:

@@ -1,4 +1,4 @@
-"""`dragoman questions` and `answer`: what waits for a person in any conversation, and their decision."""
+"""Run `dragoman questions` and `answer`: list approval requests of all conversations, and answer them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ from dragoman.visible_text import visible
 
 
 def to_answer(flags: AnswerFlags, question: Question) -> Answer:
-    """Exactly one verdict, and what belongs to it. BadRequest says which the question takes."""
+    """Return the answer of these flags, which must name exactly one verdict. Raises BadRequest for one that
+    the request does not accept.
+    """
     given = [name for name in ("reject", "stop", "withhold", "reply") if getattr(flags, name) is not None]
     given += [name for name in ("release", "deny") if getattr(flags, name)]
     scope = _scope(flags)
@@ -58,7 +60,7 @@ def _scope(flags: AnswerFlags) -> Scope:
 
 
 def _rules(number: int, question: Question) -> tuple[Rule, ...]:
-    """The rule of this number, of those that `dragoman questions` lists."""
+    """Return the rules of this number, as `dragoman questions` lists them."""
     options = rule_options(question)
     if not 1 <= number <= len(options):
         offered = count(len(options), "rule")
@@ -131,12 +133,12 @@ def _parse_arguments(text: str | None, question: Question) -> Arguments | None:
         except ValidationError as error:
             raise BadRequest(f"The edited arguments do not fit: {problems(error)}") from error
         except ConfigError:
-            pass  # no valid schema: the tool itself will say what does not fit
+            pass  # The schema is invalid, so the tool reports what does not match.
     return arguments
 
 
 def _parse_reply(text: str, question: Question) -> JsonValue:
-    """A form is answered as JSON; everything else as it is written."""
+    """Return a form's reply as JSON, and any other as it is written."""
     if not question.schema:
         return text
     try:

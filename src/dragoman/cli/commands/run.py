@@ -1,4 +1,4 @@
-"""`dragoman run` and `resume`: one turn from the command line, with its answer on standard output."""
+"""Run `dragoman run` and `resume`: one turn, with its answer on standard output."""
 
 from __future__ import annotations
 
@@ -55,30 +55,30 @@ from dragoman.turn.send import SendOptions
 from dragoman.unattended import CAUTIOUS
 
 CANCELLED, CUT_OFF, NO_ANSWER = 130, 4, 5
-_MOMENT = 1.0  # seconds before a person is told what is waited for
+_MOMENT = 1.0  # seconds before the user is told what the program waits for
 _NO_TEXT = ("image/", "audio/", "video/")
 STATUS = {"completed": 0, "error": 1, "cancelled": CANCELLED}
 FINISHED = {
     **dict.fromkeys(REFUSED, 3),
     **dict.fromkeys(INCOMPLETE, CUT_OFF),
     **dict.fromkeys(WITHOUT_ANSWER, NO_ANSWER),
-    "tool_calls": NO_ANSWER,  # at the end of a turn: more calls were asked for, and not run
+    "tool_calls": NO_ANSWER,  # At the end of a turn, these calls were requested but not run.
 }
 
 
 def resume(flags: ResumeFlags) -> int:
-    """Nothing is said, so what was interrupted goes on."""
+    """Resume an interrupted turn: a run without a message."""
     return run(RunFlags(**vars(flags), message=[""]))
 
 
 def run(flags: RunFlags) -> int:
-    """One turn, to its end. Returns the exit status."""
+    """Run one turn to its end. Returns the exit status."""
     output = _make_output(flags)
-    with redirect_stdout(sys.stderr):  # what a tool prints must not stand between our lines
+    with redirect_stdout(sys.stderr):  # Output of tools must not mix with the program's lines.
         try:
             end, status = asyncio.run(_run(flags, read_settings(flags), output))
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still buffered must not raise it again
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Buffered output must not raise the error again.
             return CANCELLED
         except (DragomanError, OSError, sqlite3.Error) as error:
             end, status = end_without_turn(describe_error(error)), exit_status(error)
@@ -97,7 +97,8 @@ def _make_output(flags: RunFlags) -> TurnOutput:
 async def _run(flags: RunFlags, settings: Settings, output: TurnOutput) -> tuple[e.TurnEnd, int]:
     with Interrupts(signal.SIGINT, *ENDING) as interrupts, temporary_store(flags) as store:
         output_type = read_output_type(flags)
-        message = await in_thread(lambda: read_message(flags))  # somebody may still be writing it
+        # Another program can still be writing the message.
+        message = await in_thread(lambda: read_message(flags))
         tools = load_tools(flags.tools or ())
         if not message.strip() and not flags.attach and flags.conversation is None:
             raise ConfigError("The message is empty. Write text, or attach a file.")
@@ -105,7 +106,7 @@ async def _run(flags: RunFlags, settings: Settings, output: TurnOutput) -> tuple
         chosen = await choose_run_model(flags, settings)
         chosen.models.uploads.lasting = not flags.forget
         if not resumes:
-            chosen.models(None)  # a missing key is an error before anything is stored
+            chosen.models(None)  # A missing key must raise an error before anything is stored.
         built = build_runtime(
             settings,
             model=chosen.models,
@@ -114,7 +115,7 @@ async def _run(flags: RunFlags, settings: Settings, output: TurnOutput) -> tuple
             store=store,
             allow=flags.allow or (),
             deny=flags.deny or (),
-            adopts=False,  # what other programs left behind is not ours to go on with
+            adopts=False,  # This command does not resume turns that other programs left.
         )
         for warning in built.warnings:
             print(f"· left out: {plain(warning)}", file=sys.stderr)
@@ -135,7 +136,7 @@ async def _run(flags: RunFlags, settings: Settings, output: TurnOutput) -> tuple
 
 
 async def _write_files(flags: RunFlags, runtime: Runtime, turn: TurnHandle[Any], end: e.TurnEnd) -> None:
-    """The files of the answer, where they are wanted; a text that is no file, where there are none."""
+    """Write the files of the answer, if requested. If there are none, write the text."""
     if end.state != "completed":
         return
     files = made_in((await turn.result()).messages)
@@ -161,7 +162,9 @@ def _check_agent(flags: RunFlags, runtime: Runtime) -> None:
 
 
 async def _start_servers(toolbox: Toolbox) -> None:
-    """A message that is sent once needs all its tools at once: what is slow to start is waited for."""
+    """Wait for servers that start slowly, because a single message needs all of its tools from the
+    beginning.
+    """
 
     def tell() -> None:
         late = [one.name for one in toolbox.sources if getattr(one, "state", "") == "starting"]
@@ -179,7 +182,7 @@ async def _start_servers(toolbox: Toolbox) -> None:
 async def _begin(
     flags: RunFlags, runtime: Runtime, message: str, output_type: SchemaOutput | None, chosen: ChosenModel
 ) -> TurnHandle:
-    """The turn that answers the message; where nothing is said, the one that was interrupted."""
+    """Return the turn that answers the message. Without a message, resume the interrupted one."""
     try:
         files = [await attach_file(runtime.store, str(path)) for path in flags.attach or ()]
     except BadRequest as error:
@@ -190,7 +193,7 @@ async def _begin(
         try:
             await _tell_of_model(flags, runtime, conversation, chosen)
             return await _send(flags, runtime, conversation, said, output_type)
-        except BaseException:  # what was refused, or interrupted, leaves nothing behind
+        except BaseException:  # A refused or interrupted command must leave nothing behind.
             await runtime.delete(conversation.id)
             raise
     conversation = await runtime.conversation((await find_conversation(runtime.store, flags.conversation)).id)
@@ -208,7 +211,7 @@ async def _begin(
 async def _tell_of_model(
     flags: RunFlags, runtime: Runtime, conversation: ConversationHandle, chosen: ChosenModel
 ) -> None:
-    """What is to be known of the model that was chosen, if it is the one that answers."""
+    """Print the note about the chosen model, if it is the one that answers."""
     own = (await conversation.info()).settings
     agent = flags.agent or own.get("agent")
     if flags.model is None and (
@@ -228,7 +231,7 @@ async def _send(
     said: Sequence[Part],
     output_type: SchemaOutput | None,
 ) -> TurnHandle[Any]:
-    # What is said now goes before what a conversation, or an agent, says.
+    # Flags override the settings of a conversation or an agent.
     over: SendOptions = {"agent": flags.agent, "model": model_name(flags), "max_rounds": flags.max_rounds}
     over["mode"] = cast("Mode | None", flags.mode)
     over["options"] = read_options(flags, await _type_of_model(flags, conversation, runtime))
@@ -253,7 +256,9 @@ async def _resume(runtime: Runtime, conversation: ConversationHandle) -> TurnHan
 async def follow(
     runtime: Runtime, turn: TurnHandle[Any], output: TurnOutput, *, typed: bool
 ) -> tuple[e.TurnEnd, int]:
-    """`typed`: the answer is a value of a type, and is shown as that."""
+    """Follow a turn, and return its end and the exit status. With `typed`, the answer is shown as a value of
+    its type.
+    """
     task = asyncio.current_task()
     assert task is not None
     left = False
@@ -268,7 +273,7 @@ async def follow(
     cut = False
     try:
         async for event in turn.events():
-            if isinstance(output, TextOutput):  # a program gets its events as they come
+            if isinstance(output, TextOutput):  # A program gets its events without delay.
                 await questions.idle()
             output.show(event)
             if (question := question_in(event)) is not None:
@@ -286,14 +291,15 @@ async def follow(
         where = (await runtime.store.turn(turn.id)).conversation
         waits = f"it waits for your answer: `dragoman resume {where}` asks again, and continues"
         return end_without_turn(waits, "waiting"), STATUS["error"]
-    except OSError as error:  # of what is printed: the reader has gone, or the disk is full
+    # The output cannot be written: the reader has disconnected, or the disk is full.
+    except OSError as error:
         gone = isinstance(error, BrokenPipeError)
         if await turn.cancel("its answer has no reader" if gone else "its answer cannot be written"):
             await turn.reached("cancelled")
         raise
     finally:
         await questions.close()
-    if end is None:  # the store could not be written, or another program took the turn over
+    if end is None:  # The store could not be written, or another process took the turn over.
         await turn.result()
         return end_without_turn("the turn continued elsewhere"), STATUS["error"]
     status = await _status(turn, end, cut=cut)
@@ -303,26 +309,29 @@ async def follow(
 
 
 def _settler(runtime: Runtime, leave: Callable[[], object]) -> Callable[[str], Coroutine[Any, Any, None]]:
-    """Asks at the terminal. Where there is none, the cautious thing is answered, and never waited."""
+    """Return a function that settles approval requests at the terminal. Without one, it gives the cautious
+    answer.
+    """
     menu = QuestionMenu(runtime, open_console(stderr=True), LineInput())
 
     async def ask(id: str) -> None:
         try:
             await menu.settle(id)
-        except InputClosed:  # the person goes away, and what it asks waits on
+        except InputClosed:  # The user leaves, and the approval request stays open.
             leave()
 
     async def refuse(id: str) -> None:
         question = await runtime.store.question(id)
-        with suppress(AlreadyAnswered, TurnEnded):  # somebody else was first
+        with suppress(AlreadyAnswered, TurnEnded):  # Another client answered first.
             await runtime.answer(id, CAUTIOUS.get(question.kind, nobody_to_ask()))
 
     return ask if sys.stdin is not None and sys.stdin.isatty() else refuse
 
 
 async def _status(turn: TurnHandle[Any], end: e.TurnEnd, *, cut: bool) -> int:
-    """By how the last reply ended, where the turn came to its end or a filter kept it from one. `cut`:
-    nothing marked the end of that reply."""
+    """Return the exit status by the end of the last reply, if the turn completed or a filter stopped it.
+    `cut` means that nothing marked the end of that reply.
+    """
     if end.state != "completed" and end.finish not in REFUSED:
         return STATUS.get(end.state, 1)
     if status := FINISHED.get(end.finish, CUT_OFF if cut else 0):

@@ -1,4 +1,4 @@
-"""What the flags of `dragoman run` mean: its message, its settings, its model and its store."""
+"""Interpret the flags of `dragoman run`: its message, settings, model and store."""
 
 from __future__ import annotations
 
@@ -28,12 +28,14 @@ from dragoman.web_address import WANTED, web_address
 STDIN = "-"
 UNNAMED = "server"  # the provider of a model that is named without one
 _SOUNDS = ("mp3", "opus", "aac", "flac", "wav", "pcm")
-_PICTURES = {"jpg": "jpeg", "jpeg": "jpeg", "webp": "webp"}  # a PNG is what comes anyway
+_PICTURES = {"jpg": "jpeg", "jpeg": "jpeg", "webp": "webp"}  # without an option, images are PNG
 
 
 def read_message(flags: RunFlags) -> str:
-    """The words of the command line; where one is `-`, or there are none, standard input in its place.
-    Nothing, where an interrupted turn of a conversation is to go on."""
+    """Return the words of the command line. `-`, or no words, stands for standard input.
+
+    Returns nothing if an interrupted turn of a conversation is to be resumed.
+    """
     if flags.conversation and not flags.message and (sys.stdin is None or sys.stdin.isatty()):
         return ""
     words = flags.message or [STDIN]
@@ -45,7 +47,7 @@ def read_message(flags: RunFlags) -> str:
 
 
 def read_output_type(flags: RunFlags) -> SchemaOutput | None:
-    """What the answer has to fit. ConfigError where the file holds no JSON schema."""
+    """Return the type of the answer. Raises ConfigError if the file contains no JSON schema."""
     if flags.output_type is None:
         return None
     try:
@@ -62,7 +64,7 @@ def read_output_type(flags: RunFlags) -> SchemaOutput | None:
 
 
 def read_options(flags: RunFlags, model: ModelType) -> dict[str, JsonValue]:
-    """The options of the model. What the file of the answer is called says which format is wanted."""
+    """Return the options of the model. The name of the output file determines its format."""
     options: dict[str, JsonValue] = {}
     if flags.out is not None and model != CHAT:
         ending = flags.out.suffix.lstrip(".").lower()
@@ -77,7 +79,7 @@ def read_options(flags: RunFlags, model: ModelType) -> dict[str, JsonValue]:
             raise ConfigError(f"Invalid --option {text!r}. Write NAME=VALUE.")
         try:
             options[name.strip()] = parse_json(value)
-        except ValueError:  # no JSON: a word
+        except ValueError:  # A value that is not valid JSON is a string.
             options[name.strip()] = value
     return options
 
@@ -85,7 +87,7 @@ def read_options(flags: RunFlags, model: ModelType) -> dict[str, JsonValue]:
 def _read_stdin() -> str:
     if sys.stdin is None or sys.stdin.isatty():
         raise ConfigError("No message given. Put it after the options, or send it to standard input.")
-    # The descriptor itself: a thread left waiting in a buffered stream would break the exit of the program.
+    # Read the raw descriptor: a thread blocked on buffered stdin would break the exit of the program.
     with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as stdin:
         return stdin.read().decode(errors="replace")
 
@@ -102,7 +104,7 @@ def read_settings(flags: RunFlags) -> Settings:
 
 @contextmanager
 def temporary_store(flags: RunFlags) -> Iterator[Path | None]:
-    """A store for this turn alone; None where the one of the settings is to be used."""
+    """Yield a store for this turn only, or None to use that of the settings."""
     if not flags.forget:
         yield None
         return
@@ -111,7 +113,7 @@ def temporary_store(flags: RunFlags) -> Iterator[Path | None]:
 
 
 def model_name(flags: RunFlags) -> str | None:
-    """The model, with a provider also where only an address is known."""
+    """Return the model's name with a provider, even if only an address is known."""
     if flags.model is None or flags.base_url is None or "/" in flags.model:
         return flags.model
     return f"{UNNAMED}/{flags.model}"
@@ -134,10 +136,10 @@ async def choose_run_model(flags: RunFlags, settings: Settings) -> ChosenModel:
 
 
 def _provider_at(flags: RunFlags, name: str, catalog: Catalog) -> Provider:
-    """The provider of a model, with the address and the wire of the flags.
+    """Return the provider of a model, with the address and the wire of the flags.
 
-    Who imitates OpenAI at an address of its own speaks Chat Completions, unless a wire is named, and is a
-    server of which nothing is known: thoughts and calls may come in its text.
+    A server at a custom address uses Chat Completions unless a wire is named. Nothing is known about it, so
+    its text can contain reasoning and calls.
     """
     who = name.partition("/")[0]
     if flags.base_url is None:

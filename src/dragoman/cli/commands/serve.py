@@ -1,4 +1,4 @@
-"""`dragoman serve` and `worker`: serve the API and the page, or run the turns, until somebody stops it."""
+"""Run `dragoman serve` and `worker`: serve the API and the web UI, or run turns, until the user stops it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _PAGE = """<!doctype html>
 
 
 async def serve(flags: ServeFlags) -> None:
-    """Until Ctrl-C. What runs then is stored, and goes on at the next start."""
+    """Serve until Ctrl-C. Running turns are stored, and resume at the next start."""
     values = {
         "model": flags.model,
         "server.host": flags.host,
@@ -80,7 +80,8 @@ async def serve(flags: ServeFlags) -> None:
         chosen = await choose_model(settings, required=False)
         try:
             await fetch_model(chosen)
-        except ConfigError as error:  # the web UI opens anyway: another model can be set up there
+        # The web UI opens anyway, because the admin can set up another model there.
+        except ConfigError as error:
             print(f"dragoman: {error}", file=sys.stderr)
         built = build_runtime(settings, model=chosen.models, **turns_of(settings))
         async with (
@@ -115,7 +116,7 @@ async def serve(flags: ServeFlags) -> None:
             loop = asyncio.get_running_loop()
 
             def end_streams() -> None:
-                loop.call_soon_threadsafe(publisher.close)  # a signal comes at any moment
+                loop.call_soon_threadsafe(publisher.close)  # A signal can arrive at any moment.
 
             serving = HttpServer(app, proxies=proxies, on_exit=end_streams)
 
@@ -123,15 +124,20 @@ async def serve(flags: ServeFlags) -> None:
                 print(_link(page, auth.links.add(LOCAL, lifetime=LIFETIME)), flush=True)
 
             with announce(folder, running), on_enter(print_link), ExitStack() as opened:
-                _greet(settings, chosen, built, _link(page, auth.token))  # it can be found by now
+                # Other commands can find the server by now.
+                _greet(settings, chosen, built, _link(page, auth.token))
                 if table.get("open", _has_screen()):
                     opened.enter_context(open_privately(_link(page, auth.links.add(LOCAL, lifetime=60))))
-                gc.freeze()  # what is there by now stays: looking through it would hold everybody up
+                # Existing objects stay alive, and scanning them in garbage collections would delay all
+                # requests.
+                gc.freeze()
                 await serving.serve(sockets=[listener])
 
 
 async def _secret(store: Store, folder: Path) -> bytes:
-    """What sign-ins are signed with: one for all servers of a database, else one for this folder."""
+    """Return the secret that signs cookies: one for all servers of a database, otherwise one for this
+    folder.
+    """
     own = load_secret(folder / "secret")
     shared: Callable[[str, bytes], Awaitable[bytes]] | None = getattr(store, "shared_secret", None)
     return own if shared is None else await shared("sign-in", own)
@@ -180,7 +186,7 @@ def _password(settings: Settings) -> str | None:
 
 
 def _oidc(settings: Settings, http: HttpClient) -> OidcProvider | None:
-    """The provider at which users sign in. ConfigError where its secret is named and nowhere to be found."""
+    """Return the provider at which users sign in. Raises ConfigError if its secret is named but missing."""
     table = settings.values.get("server", {}).get("oidc")
     if table is None:
         return None
@@ -202,7 +208,7 @@ def _oidc(settings: Settings, http: HttpClient) -> OidcProvider | None:
 
 
 def _has_screen() -> bool:
-    """Whether somebody sits before a browser of this machine."""
+    """Return whether a user is at this machine with a graphical browser."""
     graphical = sys.platform in ("darwin", "win32") or bool(
         {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys()
     )
@@ -210,7 +216,7 @@ def _has_screen() -> bool:
 
 
 async def fetch_model(chosen: ChosenModel) -> None:
-    """The model in the box is downloaded before the link is printed: nobody shall wait for it in the page."""
+    """Download the bundled model before the link is printed, so that no user waits for it in the web UI."""
     if not chosen.in_the_box:
         return
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
@@ -249,7 +255,7 @@ def _shown(store: StoreAddress) -> str:
 
 
 async def work(flags: WorkerFlags) -> None:
-    """Until Ctrl-C, or SIGTERM. What runs then is handed to the others."""
+    """Run turns until Ctrl-C or SIGTERM, which hand running turns to other workers."""
     values = {"model": flags.model, "workers.per_node": flags.turns}
     settings = settings_for(flags, values)
     log_warnings()
@@ -269,11 +275,11 @@ async def work(flags: WorkerFlags) -> None:
 
 @contextmanager
 def open_privately(url: str) -> Iterator[Path]:
-    """The browser is given a file that only this user can read, which leads on to the link."""
+    """Open the browser with a file that only this user can read and that redirects to the link."""
     with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
         file = Path(folder) / "open.html"
         with open(file, "x", encoding="utf-8", opener=open_private) as page:
             page.write(_PAGE.format(url=html.escape(url)))
-        # some browsers stay until they are closed: nobody waits for them
+        # Some browsers run until they are closed, so do not wait for them.
         threading.Thread(target=webbrowser.open, args=(file.as_uri(),), daemon=True).start()
         yield file

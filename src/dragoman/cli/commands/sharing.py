@@ -1,4 +1,4 @@
-"""`dragoman share`: members of a conversation, invitations, and links that anyone can read with."""
+"""Run `dragoman share`: members of a conversation, invitations, and links that anyone can read with."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dragoman.turn.api.sharing import NewShare
 
 
 async def share(flags: ShareFlags) -> None:
-    """Does what the options say, one after the other, then lists, unless a token is printed."""
+    """Apply the options in order, then list the shares, unless a token is printed."""
     seconds = _seconds(flags.expires)
     async with open_store(settings_for(flags)) as runtime:
         found = await find_conversation(runtime.store, flags.conversation)
@@ -58,7 +58,8 @@ async def share(flags: ShareFlags) -> None:
             await note("share.made", made.share.id, conversation=found.id, kind="link")
             _print_token(made, "/shared#TOKEN in a browser, or GET /api/shared/TOKEN")
         name = one_line(plain(found.title or "untitled"), 60)
-        print(f"{found.id} of {found.owner}: {name}", file=sys.stderr)  # `last` may be another user's
+        # `last` can be a conversation of another user.
+        print(f"{found.id} of {found.owner}: {name}", file=sys.stderr)
         if flags.list_all or not (flags.invite or flags.link):
             await _list(chat, as_json=flags.json)
 
@@ -79,7 +80,7 @@ async def _check_user(runtime: Runtime, user: str) -> None:
 
 
 def _print_token(made: NewShare, use: str) -> None:
-    """Alone on standard output: a script can take it from there."""
+    """Print the token alone on standard output, so that a script can read it."""
     print(made.token)
     until = datetime.fromtimestamp(made.share.expires or 0)
     words = (

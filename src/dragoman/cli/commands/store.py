@@ -1,4 +1,4 @@
-"""`dragoman store copy` and `migrate`: everything to another store, and its tables to today's version."""
+"""Run `dragoman store copy` and `migrate`: copy everything to another store, and update its tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dragoman.store.store import Store
 
 
 async def copy(flags: CopyFlags) -> None:
-    """Where both are the same store, only its attachments, to another place."""
+    """Copy a store. If source and target are the same store, copy only its attachments to another place."""
     settings = settings_for(flags)
     here = _address(flags.source, settings, flags.blobs_from)
     there = _address(flags.target, settings, flags.blobs_to)
@@ -40,7 +40,7 @@ async def copy(flags: CopyFlags) -> None:
 
 
 def _address(place: str, settings: Settings, blobs: str | None) -> StoreAddress:
-    """With the place that is named for its attachments; that of the settings, where it is their store."""
+    """Return the address with the named place of attachments. The settings name it for their store only."""
     address = store_address(absolute_place(place) or "")
     ours = store_of(settings)
     if replace(ours, blobs=None, migrates=True) == address:
@@ -69,7 +69,7 @@ async def _opened(store: Store, opened: AsyncExitStack) -> SqlDatabase:
 
 
 class _Progress:
-    """A line for each kind of thing, counted up at a terminal; where nobody looks, when it is done."""
+    """A line for each kind of row. At a terminal it counts up, and otherwise it is printed at the end."""
 
     def __init__(self) -> None:
         self._line = ""
@@ -90,7 +90,7 @@ class _Progress:
 
 
 async def migrate(flags: MigrateFlags) -> None:
-    """Prints at which version it is, each step, and what came of it."""
+    """Print the current version, each step, and the result."""
     settings, place, dry_run = settings_for(flags), flags.place, flags.dry_run
     named = store_address(absolute_place(place) or "") if place else store_of(settings)
     address = replace(named, blobs=None, migrates=True)

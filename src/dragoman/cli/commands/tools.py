@@ -1,4 +1,4 @@
-"""`dragoman tools`: the tools a model is offered, what each may touch, and which rule allows or asks."""
+"""Run `dragoman tools`: list the tools for models, their permissions, and the rules that apply to them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ COLOURS = {"allow": "green", "ask": "yellow", "deny": "red"}
 
 @dataclass(slots=True, frozen=True)
 class ToolRules:
-    """What the rules do with a tool in general, and which of them depend on what it is used on."""
+    """The general decision of the rules about a tool, and rules that depend on its arguments."""
 
     action: str
     by: str | None
@@ -82,7 +82,7 @@ async def list_tools(flags: ToolsFlags) -> None:
 
 
 async def _choose(settings: Settings) -> ChosenModel | None:
-    """The model that would answer here; None where there is none, which is no reason not to list tools."""
+    """Return the default model, or None if there is none. Tools can be listed without one."""
     try:
         return await choose_model(settings)
     except DragomanError:
@@ -90,7 +90,7 @@ async def _choose(settings: Settings) -> ChosenModel | None:
 
 
 async def _read_groups(toolbox: Toolbox, check: bool) -> Sequence[Group]:
-    """With `check`, the servers are started and asked."""
+    """Return the groups of tools. With `check`, their servers are started and asked."""
     try:
         if check:
             await toolbox.ready()
@@ -114,7 +114,7 @@ def _is_about(rule: Rule, tool: Tool) -> bool:
 
 
 def _origin(rule: Rule, settings: Settings) -> str:
-    """Where it is written: a file and line, a variable, or Dragoman itself."""
+    """Return the origin of a rule: a file and line, a variable, or "built in"."""
     written = settings.values.get(rule.action) or []
     texts = (rule.permission, f"{rule.permission}:{rule.pattern}")
     return (

@@ -1,4 +1,4 @@
-"""`dragoman top`: the nodes that share a store, what they run, and what waits, as it is now."""
+"""Run `dragoman top`: show the processes that share a store, their turns, and what waits."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from dragoman.cli.terminal.text import count, print_json
 from dragoman.runtime import Runtime
 from dragoman.store.turns import JobQueue, job_queue_of
 
-_EVERY = 1.0  # seconds
+_EVERY = 1.0  # seconds between updates
 
 
 @dataclass(slots=True)
 class Overview:
-    """What there is of everything at one moment. `lag` is how long the first turn has waited for a worker."""
+    """The state of all processes at one moment. `lag` is how long the first turn has waited for a worker."""
 
     nodes: dict[str, Counter[str]] = field(default_factory=dict)  # turns by state
     unowned: Counter[str] = field(default_factory=Counter)
     questions: int = 0
-    queued: int = 0  # messages that wait for the turn before them
+    queued: int = 0  # messages that wait for the previous turn
     jobs: int = 0
     lag: float = 0.0
-    oldest: float = 0.0  # seconds since the oldest turn began that does not wait for a person
+    oldest: float = 0.0  # seconds since the start of the oldest turn that does not wait for a user
 
     @property
     def report(self) -> dict[str, JsonValue]:
@@ -50,7 +50,7 @@ class Overview:
 
 
 async def show_top(flags: TopFlags) -> None:
-    """Until Ctrl-C; once where nobody looks on."""
+    """Show the overview until Ctrl-C, or once if the output is not a terminal."""
     console = Console(highlight=False)
     async with open_store(settings_for(flags)) as runtime:
         shared = job_queue_of(runtime.store)

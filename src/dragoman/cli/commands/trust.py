@@ -1,4 +1,4 @@
-"""`dragoman trust`: shows what a folder would do and trusts it; lists those folders, and takes trust back."""
+"""Run `dragoman trust`: show what a folder would do and trust it, list trusted folders, and revoke trust."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def decide_trust(flags: FolderFlags) -> None:
 
 
 def _trust(folder: Path, *, confirmed: bool) -> None:
-    """The command is the answer; at a terminal it is asked for once more, after the summary."""
+    """Trust a folder. At a terminal, the user confirms the command after the summary."""
     contents = inspect_folder(folder)
     if not contents.files and contents.unsafe is None:
         print(f"There is nothing in {folder} that would act.")
@@ -84,7 +84,9 @@ def _list_decisions(*, as_json: bool) -> None:
 
 
 def _state(folder: Path, answer: TrustAnswer) -> tuple[str, list[str]]:
-    """What holds of it now, and what has changed since, which is not used before it is trusted again."""
+    """Return the current state of a folder, and the changes since the answer. Changed parts are unused until
+    trusted again.
+    """
     if not folder.is_dir():
         return "gone", []
     contents = inspect_folder(folder)
@@ -102,10 +104,10 @@ def _show_changes(changes: list[str], where: TextIO) -> None:
 
 
 def _find_folder(named: Path | None, *, known: bool = False) -> Path:
-    """The folder that is named; else the one whose settings hold here, else this one."""
+    """Return the named folder, that of the settings that apply here, or this one."""
     if named is not None:
-        if not named.is_dir() and not known:  # one that is gone can still be forgotten
-            raise ConfigError(f"'{named}' is not a folder.")
+        if not named.is_dir() and not known:  # A deleted folder can still be forgotten.
+            raise ConfigError(f"{named} is not a folder")
         return Path(os.path.realpath(named))
     file = find_project_file(Path.cwd())
     return Path(os.path.realpath(file.parent if file is not None else Path.cwd()))

@@ -1,4 +1,4 @@
-"""`dragoman cancel`, `steer` and `queue`: what a script does to a turn that another program runs."""
+"""Run `dragoman cancel`, `steer` and `queue`: control a turn that another program runs."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _BEFORE = "the turn before it"
 
 @asynccontextmanager
 async def _open_whole(settings: Settings) -> AsyncIterator[Runtime]:
-    """The runtime of these settings, with model and tools; it begins nothing by itself."""
+    """Open a runtime of these settings with model and tools. It does not start turns by itself."""
     async with open_store(settings):
-        pass  # says it where there is none
+        pass  # raises an error if the store does not exist
     chosen = await choose_model(settings)
     without = {"browser"}
     built = build_runtime(settings, model=chosen.models, without=without, adopts=False)
@@ -39,7 +39,7 @@ async def _open_whole(settings: Settings) -> AsyncIterator[Runtime]:
 
 
 async def _find_live(store: Store, name: str) -> str:
-    """The turn of this id, or the one under way in this conversation."""
+    """Return the turn of this ID, or the running one of this conversation."""
     if name.startswith(_TURN):
         waiting = [one.turn for one in await store.queued()]
         return match_id("turn", name, [*(row.id for row in await store.live_turns()), *waiting])
@@ -57,7 +57,7 @@ async def _find_live(store: Store, name: str) -> str:
 
 
 async def cancel(flags: CancelFlags) -> None:
-    """Also one that nobody runs: it is brought to its end here."""
+    """Cancel a turn. If no process runs it, it is ended here."""
     settings = settings_for(flags)
 
     async def stop(runtime: Runtime) -> str:
@@ -71,7 +71,8 @@ async def cancel(flags: CancelFlags) -> None:
             stopped = await stop(runtime)
     except BadRequest:
         raise
-    except DragomanError:  # no model, or tools that cannot be loaded: it can be stopped all the same
+    # Without a model, or with tools that cannot be loaded, the turn can still be cancelled.
+    except DragomanError:
         async with open_store(settings) as runtime:
             stopped = await stop(runtime)
     print(f"cancelled {stopped}")
@@ -108,8 +109,8 @@ async def _add_to_queue(name: str, message: str, settings: Settings) -> None:
         if runtime.bus.here(queued.id) is None:
             print(f"{queued.id} begins when {turn} is over")
             return
-        answer = (await queued.result()).text  # the turn before it ended just now: it runs here
-        print(f"Turn {turn} is over. Answer to {queued.id}:\n\n{answer}")
+        answer = (await queued.result()).text  # The previous turn has just ended, so the queued one ran here.
+        print(f"{turn} is over, and {queued.id} was answered here:\n\n{answer}")
 
 
 async def _list_queue(name: str | None, settings: Settings, *, as_json: bool) -> None:

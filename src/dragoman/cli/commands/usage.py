@@ -1,4 +1,4 @@
-"""`dragoman usage`: what was spent, by day, person, model, agent or tool; as a table, CSV or JSON."""
+"""Run `dragoman usage`: print usage by day, person, model, agent or tool, as a table, CSV or JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dragoman.errors import BadRequest, ConfigError
 from dragoman.messages.usage import Dimension, Spending, dimensions, group
 
 _NUMBERS = ("replies", "input", "output", "cached", "reasoning", "cost", "unpriced")
-_SPARE = ("cached", "reasoning", "unpriced")  # left out at a narrow terminal
+_SPARE = ("cached", "reasoning", "unpriced")  # columns that are left out in a narrow terminal
 _CALLS = ("calls", "failed")
 _AGO = re.compile(r"(\d{1,4})([dwh])")
 _HOURS = {"h": 1, "d": 24, "w": 24 * 7}
@@ -56,7 +56,7 @@ async def show_usage(flags: UsageFlags) -> None:
 
 
 def parse_since(text: str) -> float:
-    """A day (2026-11-01), or so long ago: 7d, 2w, 12h."""
+    """Parse a day (2026-11-01) or an age: 7d, 2w, 12h. Raises ConfigError for other texts."""
     if ago := _AGO.fullmatch(text):
         return time.time() - int(ago[1]) * _HOURS[ago[2]] * 3600
     try:
@@ -73,7 +73,7 @@ def _value(row: Spending, name: str) -> Any:
 
 
 def _cell(value: object) -> object:
-    """A spreadsheet takes what begins like a formula for one."""
+    """Return a cell for CSV. Text that begins like a formula is quoted, because spreadsheets would run it."""
     if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t")):
         return f"'{value}"
     return "" if value is None else value

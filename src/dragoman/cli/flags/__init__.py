@@ -1,5 +1,5 @@
-"""What can be typed after `dragoman`: the parameters and help of each command.
+"""Define the parameters and help of each command of `dragoman`.
 
-Every start imports these files, so they import nothing heavy. `command.py` reads annotations when a class is
-made: these files do without `from __future__ import annotations`.
+Every start imports these files, so they must not import anything heavy. `command.py` reads annotations when a
+class is created, so these files do not use `from __future__ import annotations`.
 """

@@ -1,4 +1,4 @@
-"""`dragoman chat`, `run`, `serve`, `worker`, `link`, `demo` and `acp`: talking with a model."""
+"""Define `dragoman chat`, `run`, `serve`, `worker`, `link`, `demo` and `acp`, which talk with a model."""
 
 from pathlib import Path
 from typing import Annotated

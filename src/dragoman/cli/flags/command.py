@@ -1,4 +1,4 @@
-"""Makes a command of a class whose fields are its parameters. What it does is imported when it is called."""
+"""Create a command from a class whose fields are its parameters. Its work is imported when it is called."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -12,17 +12,19 @@ from dragoman.cli.flags.options import AsJson, Config, Log, LogLevel, Store, Tru
 from dragoman.errors import ConfigError
 
 F = TypeVar("F", bound="Flags")
-_LAST = ("store", "workspace", "config", "trust", "json", "log", "log_level")  # in every help
+# options that come last in every help
+_LAST = ("store", "workspace", "config", "trust", "json", "log", "log_level")
 
 
 @dataclass_transform(kw_only_default=True)
 class Flags:
-    """The parameters of a command: a field each, annotated for typer, and the help as the docstring.
+    """The parameters of a command. Each field is annotated for typer, and the docstring is the help.
 
-    To a type checker these are dataclasses. They are made at every start, which for dataclasses takes 20 ms.
+    To a type checker, these are dataclasses. They are created at every start, and real dataclasses would take
+    20 ms.
     """
 
-    work: ClassVar[str]  # "module:function", below dragoman.cli
+    work: ClassVar[str]  # "module:function", relative to dragoman.cli
 
     def __init__(self, **given: Any) -> None:
         vars(self).update(given)
@@ -33,7 +35,7 @@ class ConfigFlags(Flags):
 
 
 class TrustFlags(ConfigFlags):
-    """Of a command that would act on what a folder brings: the person is asked whether they trust it."""
+    """Flags of a command that uses the content of a folder. It asks whether the user trusts the folder."""
 
     trust: Trust = False
 
@@ -55,7 +57,7 @@ class LogFlags(Flags):
     log_level: LogLevel = None
 
     def start_logs(self) -> None:
-        """What is logged while the command runs, to standard error."""
+        """Configure the log on standard error for this command."""
         from dragoman.telemetry.logs import configure_logs
 
         match self.log:
@@ -75,18 +77,19 @@ class GroupWithDefault(TyperGroup):
 
 
 class CommandGroup:
-    """Commands that are described together: of one panel of `dragoman --help`, or after the same word."""
+    """Commands that are listed together: in one panel of `dragoman --help`, or after the same word."""
 
     def __init__(self, panel: str | None = None, *, default: str | None = None, **about: Any) -> None:
-        """`default` is the command that is meant where what follows is none."""
+        """`default` is the command to run if the next word is not a command."""
         if default is not None:
             about["cls"] = type("Group", (GroupWithDefault,), {"default": default})
         self.app = typer.Typer(rich_markup_mode="markdown", **about)
         self.panel = panel
 
     def command(self, name: str, work: str, example: str) -> Callable[[type[F]], type[F]]:
-        """The class below is the command of this name. It calls `work` with its parameters, and ends with the
-        status that `work` returns, if any."""
+        """Register the class below as the command of this name. It calls `work` with its parameters, and
+        exits with the status that `work` returns, if any.
+        """
 
         def add(flags: type[F]) -> type[F]:
             def call(**given: Any) -> None:
@@ -96,7 +99,8 @@ class CommandGroup:
                 module, _, function = flags.work.partition(":")
                 status = getattr(import_module(f"dragoman.cli.{module}"), function)(parameters)
                 if iscoroutine(status):
-                    status = import_module("asyncio").run(status)  # 30 ms, which `--help` need not pay
+                    # This import takes 30 ms, which `--help` does not need.
+                    status = import_module("asyncio").run(status)
                 if status:
                     raise typer.Exit(status)
 

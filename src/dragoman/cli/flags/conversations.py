@@ -1,4 +1,4 @@
-"""`dragoman list`, `label`, `show`, `search`, `export`, `import`, `rm`, `questions` and `answer`."""
+"""Define `dragoman list`, `label`, `show`, `search`, `export`, `import`, `rm`, `questions` and `answer`."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -15,7 +15,7 @@ group = CommandGroup("Conversations")
 class ExportFormat(StrEnum):
     JSON = "json"
     MARKDOWN = "markdown"
-    RAW = "raw"  # the rows as they are in the database: of one that cannot be read
+    RAW = "raw"  # the stored rows, for an unreadable conversation
 
 
 @group.command("list", "commands.conversations:list_conversations", "`dragoman list --limit 5`")

@@ -1,4 +1,4 @@
-"""`dragoman eval add`, `run`, `report` and `import`: cases of stored turns, and what models make of them."""
+"""Define `dragoman eval add`, `run`, `report` and `import`: cases from stored turns, and their answers."""
 
 from enum import StrEnum
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`dragoman diff`, `revert`, `redo` and `blame`: file changes of turns, and undo."""
+"""Define `dragoman diff`, `revert`, `redo` and `blame`: file changes of turns, and undo."""
 
 from pathlib import Path
 from typing import Annotated

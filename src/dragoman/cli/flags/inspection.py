@@ -1,4 +1,4 @@
-"""`dragoman explain`, `top`, `usage`, `audit`, `decode` and `parse`: turns, costs and streams up close."""
+"""Define `dragoman explain`, `top`, `usage`, `audit`, `decode` and `parse`: details of turns and streams."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""`dragoman mcp …`: servers of the Model Context Protocol in `dragoman.toml`, and being one."""
+"""Define `dragoman mcp …`: MCP servers in `dragoman.toml`, and Dragoman as a server."""
 
 from pathlib import Path
 from typing import Annotated

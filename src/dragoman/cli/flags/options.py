@@ -1,4 +1,4 @@
-"""Flags and arguments that several commands share, and how a shell completes them."""
+"""Define flags and arguments that several commands share, and their shell completion."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,12 +16,12 @@ def _settings() -> "Settings":
 
 
 def complete_conversations(incomplete: str) -> list[tuple[str, str]]:
-    """Ids and titles for the shell. Whatever is wrong, completion stays silent."""
+    """Return IDs and titles for the shell. Completion never prints an error."""
     try:
         from dragoman.cli.lookup import recent_titles
 
         known = recent_titles(_settings())
-    except Exception:  # a shell that prints errors while somebody types helps nobody
+    except Exception:  # Printing an error while the user types would not help.
         return []
     return [(id, title) for id, title in known if id.startswith(incomplete)]
 

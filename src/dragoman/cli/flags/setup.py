@@ -1,4 +1,6 @@
-"""`dragoman models`, `tools`, `doctor`, `trust`, and the groups `config`, `keys`, `people` and `store`."""
+"""Define `dragoman models`, `tools`, `doctor`, `trust`, and the groups `config`, `keys`, `people`,
+`store`.
+"""
 
 from pathlib import Path
 from typing import Annotated

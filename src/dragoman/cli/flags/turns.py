@@ -1,4 +1,4 @@
-"""`dragoman resume`, `cancel`, `steer` and `queue`: turns that were begun, here or by another program."""
+"""Define `dragoman resume`, `cancel`, `steer` and `queue`: turns that this or another program has started."""
 
 from typing import Annotated
 

@@ -1,1 +1,1 @@
-"""What draws and asks at a terminal: text made safe, cards, Markdown, live screens, prompts."""
+"""Draw and prompt at a terminal: safe text, cards, Markdown, live screens and prompts."""

@@ -1,4 +1,4 @@
-"""Asks a person what a turn asks: a card, a menu of keys, edits, hunks and forms, until it is settled."""
+"""Ask the user about an approval request with a card, keys, edits, hunks and forms, until it is settled."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ _KEYS = "y make it · n leave it out · e edit it · a this and all after it · 
 
 
 class LineInput:
-    """Lines as the terminal itself edits them, with prompts on standard error: nothing is drawn."""
+    """Lines in the terminal's line mode, with prompts on standard error. Nothing is drawn."""
 
     async def line(self, prompt: str, *, default: str = "", words: Sequence[str] = (), keys: str = "") -> str:
-        """`InputClosed` where the person goes away (Ctrl-D). Enter takes what stands in brackets."""
+        """Return a line. Enter accepts the default in brackets. Raises InputClosed on Ctrl-D."""
         print(f"{prompt}[{default}] " if default else prompt, end="", file=sys.stderr, flush=True)
         return (await self._read()).strip() or default
 
     def forget_typing(self) -> None:
-        """A line that was typed ahead counts here: nothing is answered by one key."""
+        """Do nothing: a single key never answers here, so earlier input is accepted."""
 
     async def edit(self, text: str, what: str) -> str:
         print(f"the {what} as it shall be; a line with a dot alone ends it", file=sys.stderr, flush=True)
@@ -53,7 +53,7 @@ class LineInput:
         return "".join(lines)
 
     async def _read(self) -> str:
-        # The descriptor itself: a thread blocked on a buffered stream would hang the exit of the program.
+        # Read the raw descriptor: a thread blocked on buffered stdin would hang the exit of the program.
         line = await in_thread(lambda: os.read(sys.stdin.fileno(), 4096))
         if not line:
             print(file=sys.stderr)
@@ -62,25 +62,25 @@ class LineInput:
 
 
 class QuestionMenu:
-    """Asks one question after the other. What a person leaves unanswered waits in the store."""
+    """Asks about one approval request after the other. Unanswered ones stay open in the store."""
 
     def __init__(self, runtime: Runtime, console: Console, keyboard: Prompter) -> None:
         self._runtime = runtime
         self._console = console
         self._keyboard = keyboard
-        self._draft: Arguments | None = None  # an edit that did not fit, to go on with
-        self._hidden = 0  # lines of what is asked about that were not shown yet
-        self._menu_of = ("", 0)  # the question whose keys are on the screen
+        self._draft: Arguments | None = None  # an invalid edit to continue with
+        self._hidden = 0  # lines of the request that were not shown yet
+        self._menu_of = ("", 0)  # the request whose keys are shown
         self._instant = True
 
     def _keys(self, question: Question) -> str:
         return instant_keys(question, self._hidden) if self._instant else ""
 
     async def settle(self, id: str, *, instant: bool = True) -> None:
-        """Ask until it is answered, here or by another client. A key answers by itself unless the person was
-        typing something else (`instant`).
+        """Ask until the request is settled, here or by another client. With `instant`, a key answers
+        immediately.
 
-        `Interrupted` and `InputClosed` where the person will not.
+        Raises Interrupted or InputClosed if the user does not answer.
         """
         question = await self._runtime.store.question(id)
         if not question.open:
@@ -93,7 +93,7 @@ class QuestionMenu:
             self._notify(f"Already settled: {how}")
 
     async def _calling_agent(self, question: Question) -> str | None:
-        """Who calls, where it is not the one the person talks with."""
+        """Return the calling agent if it is not the one that the user talks with."""
         conversation = await self._runtime.store.conversation(question.conversation)
         if conversation.parent is None:
             return None
@@ -114,12 +114,12 @@ class QuestionMenu:
                 self._notify(str(error), "red")
 
     async def _choose(self, question: Question) -> Answer | None:
-        """None: it is to be asked again."""
+        """Return an answer, or None to ask again."""
         if question.kind == "tool":
             return await self._reply(question)
         if self._draft is not None:
             return await self._edit(question)
-        if self._menu_of != (question.id, self._hidden):  # not again after an Enter
+        if self._menu_of != (question.id, self._hidden):  # The menu is not repeated after Enter.
             self._menu_of = (question.id, self._hidden)
             for line in menu_lines(question, self._hidden):
                 self._console.print(Text(line, "yellow"))
@@ -147,7 +147,7 @@ class QuestionMenu:
     # ── editing ───────────────────────────────────────────────────────────────────────────────────
 
     async def _edit(self, question: Question) -> Answer | None:
-        """Other arguments, or another result. Ctrl-C goes back to the choice."""
+        """Return an answer with other arguments or another result. Ctrl-C returns to the menu."""
         try:
             if question.result is not None:
                 return release(await self._keyboard.edit(question.result.text, "result"))
@@ -163,7 +163,7 @@ class QuestionMenu:
             return None
 
     async def _part(self, question: Question, numbers: Sequence[int] | str) -> Answer | None:
-        """The same call with some of its changes. Ctrl-C goes back to the choice."""
+        """Return an answer that makes only some of the changes. Ctrl-C returns to the menu."""
         try:
             if isinstance(numbers, str):
                 chosen = await pick_hunks(question.diff, self._console, self._keyboard)
@@ -199,7 +199,7 @@ class QuestionMenu:
                 return line
             if line.isdecimal() and 1 <= int(line) <= len(choices):
                 return choices[int(line) - 1]
-            if question.free and line.strip() and not line.isdecimal():  # a lone number is a slip
+            if question.free and line.strip() and not line.isdecimal():  # A number alone is a mistake.
                 return line.strip()
             self._notify(f"type a number from 1 to {len(choices)}")
 
@@ -208,7 +208,7 @@ class QuestionMenu:
 
 
 async def pick_hunks(diff: str, console: Console, keyboard: Prompter) -> HunkChoices:
-    """`Interrupted` where the person goes back to the question."""
+    """Return the user's choice of hunks. Raises Interrupted if the user returns to the menu."""
     hunks = shown_hunks(diff)
     chosen: dict[int, str | None] = {}
     for place, hunk in enumerate(hunks):

@@ -1,4 +1,4 @@
-"""Cards for the screen: a call with its result, a question with what it is about, diffs, and sources."""
+"""Draw cards: calls with results, approval requests with their content, diffs, and sources."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dragoman.tools.permissions import rules_in_words
 from dragoman.visible_text import visible
 from dragoman.workspace.diff import words
 
-_LONGEST = 2_000  # characters of a line that is compared word by word
+_LONGEST = 2_000  # maximum characters of a line that is compared word by word
 _HEADS = (
     "diff --git ",
     "--- ",
@@ -30,9 +30,9 @@ _HEADS = (
     "new mode",
     "Binary ",
 )
-LINES = 12  # of arguments or of a result
+LINES = 12  # maximum lines of arguments or of a result
 DIFF_LINES = 40
-ASKED_LINES = 200  # where a person decides about them
+ASKED_LINES = 200  # the same in an approval request
 _COLOURS = {
     CallState.COMPLETED: "green",
     CallState.FAILED: "red",
@@ -45,7 +45,7 @@ _COLOURS = {
 
 
 def render_diff(diff: str, lines: int | None = None) -> Text:
-    """All of it, or its first lines and how many more there are."""
+    """Return the whole diff, or its first lines and the number of others."""
     every = diff.rstrip("\n").split("\n")
     shown = every if lines is None else every[:lines]
     text = Text()
@@ -81,7 +81,7 @@ def _styled(lines: list[str]) -> Iterator[Text]:
 
 
 def _block(lines: list[str], place: int) -> tuple[list[str], list[str]]:
-    """Removed lines and the added ones that stand right after them."""
+    """Return removed lines, and added lines that follow directly."""
     end = place
     while end < len(lines) and lines[end].startswith("-"):
         end += 1
@@ -92,7 +92,7 @@ def _block(lines: list[str], place: int) -> tuple[list[str], list[str]]:
 
 
 def _changed(removed: list[str], added: list[str]) -> Iterator[Text]:
-    """Word by word where as many lines came as went: then each is a new version of the other."""
+    """Yield changed lines. With equal numbers of removed and added lines, pairs are compared word by word."""
     if len(removed) != len(added) or any(len(line) > _LONGEST for line in (*removed, *added)):
         yield from (Text(visible(line), "red") for line in removed)
         yield from (Text(visible(line), "green") for line in added)
@@ -107,12 +107,12 @@ def _changed(removed: list[str], added: list[str]) -> Iterator[Text]:
 
 
 def item_line(kind: str, text: str) -> str:
-    """`⌕ web_search_call: population of Lyon`."""
+    """Return a line such as `⌕ web_search_call: population of Lyon`."""
     return f"⌕ {one_line(kind)}: {one_line(text)}" if text.strip() else f"⌕ {one_line(kind)}"
 
 
 def source_lines(citations: Iterable[Citation]) -> Iterator[str]:
-    """One line for each source, however often it is cited."""
+    """Yield one line for each source, however often it is cited."""
     shown: set[tuple[str | None, str | None]] = set()
     for citation in citations:
         name = (citation.url, citation.title)
@@ -133,7 +133,7 @@ def call_card(
     seconds: float | None = None,
     original: Arguments | None = None,
 ) -> Panel:
-    """A call that is settled, or one that still waits."""
+    """Return the card of a settled or waiting call."""
     colour = _COLOURS.get(state, "cyan")
     title = Text.assemble((f"⚙ {one_line(tool)}", "bold"), *([f" at {one_line(server)}"] if server else []))
     title.append(f" · {state}", colour)
@@ -150,7 +150,7 @@ def call_card(
     if original is not None and original != arguments:
         parts.append(Text(f"the model had asked for {one_line(format_json(original))}", "dim"))
     if result is not None and isinstance(diff, str) and diff:
-        parts.append(Text(one_line(result.text, 200), "dim"))  # the diff has said it
+        parts.append(Text(one_line(result.text, 200), "dim"))  # The diff shows the same.
     elif result is not None:
         parts += [Rule(style="dim"), *_render_result(result, LINES)]
     if refused:
@@ -162,7 +162,7 @@ def call_card(
 def folded_line(
     tool: str, arguments: Arguments, state: CallState, result: ToolResult | None, seconds: float | None
 ) -> Text:
-    """A call on one line: what it was about, and how much came of it."""
+    """Return a call as one line: its arguments, and the size of its result."""
     values = (value if isinstance(value, str) else format_json(value) for value in arguments.values())
     line = Text(f"⚙ {one_line(tool)}", "bold")
     if about := ", ".join(one_line(value, 60) for value in values if "\n" not in value):
@@ -179,7 +179,7 @@ def folded_line(
 
 
 def describe_changes(diff: str) -> str:
-    """`+3 −1`: how many lines came and went."""
+    """Return `+3 −1`: the numbers of added and removed lines."""
     lines = diff.splitlines()
     added = sum(line.startswith("+") and not line.startswith("+++ ") for line in lines)
     removed = sum(line.startswith("-") and not line.startswith("--- ") for line in lines)
@@ -187,7 +187,9 @@ def describe_changes(diff: str) -> str:
 
 
 def refusals_of(result: ToolResult | None) -> list[tuple[str, str]] | None:
-    """What the cage of a call refused, and what to ask for to allow it. None where it ran in none."""
+    """Return the accesses that the call's cage refused, with the rules that would allow them. None if it ran
+    without a cage.
+    """
     cage = result.metadata.get("cage") if result is not None else None
     refused = cage.get("refused") if isinstance(cage, dict) else None
     if not isinstance(refused, list):
@@ -196,8 +198,10 @@ def refusals_of(result: ToolResult | None) -> list[tuple[str, str]] | None:
 
 
 def question_card(question: Question, agent: str | None = None, lines: int | None = ASKED_LINES) -> Panel:
-    """What a person is asked about, by whom where it is another agent's work: whole, or so many lines of each
-    part, and how many more there are."""
+    """Return the card of an approval request, with the calling agent if it is another one.
+
+    Each part is shown whole, or with a maximum number of lines and the number of others.
+    """
     title = Text.assemble(("? ", "bold yellow"), (one_line(visible(question.tool)), "bold"))
     if question.server:
         title.append(f" at {one_line(visible(question.server))}")
@@ -216,7 +220,7 @@ def question_card(question: Question, agent: str | None = None, lines: int | Non
 
 
 def hidden_lines(question: Question) -> int:
-    """How many lines of what a person decides about are not shown before they ask for them."""
+    """Return how many lines of an approval request are hidden until the user asks for them."""
     rest = format_json(untold(question))
     result = question.result.text if question.result is not None else ""
     counts = (rows(text.rstrip("\n")) for text in (question.diff, rest, result))
@@ -224,7 +228,7 @@ def hidden_lines(question: Question) -> int:
 
 
 def _without_texts(arguments: Arguments) -> Arguments:
-    """What the diff does not show: the short ones."""
+    """Return the short arguments, which the diff does not show."""
     return {name: value for name, value in arguments.items() if len(format_json(value)) <= 80}
 
 

@@ -1,4 +1,4 @@
-"""What a person may type at a question about a call: its keys, the rules they can keep, and the answer."""
+"""Parse a user's input at an approval request: its keys, the rules to keep, and the answer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dragoman.visible_text import visible
 
 @dataclass(slots=True, frozen=True)
 class MenuItem:
-    """A key, the words that mean the same, and its label in the menu."""
+    """A key, its synonyms, and its label in the menu."""
 
     key: str
     words: tuple[str, ...]
@@ -59,16 +59,17 @@ _NUMBER_FIRST = re.compile(r"^([0-9]+)([cha])$")
 _KEPT = re.compile(r"(d?)([cha]?) ?([0-9]*)")
 
 Choice: TypeAlias = Answer | tuple[int, ...] | Literal["edit", "part", "why", "more"]
-"""What was typed means: this; these hunks of the diff, counted from 0; other arguments, or another result; a
-part of what would be written; a no whose reason was not given; or that everything is to be shown."""
+"""The meaning of the input: an answer, hunks of the diff (counted from 0), an edit, a part of the changes, a
+rejection without a reason yet, or a request to show everything.
+"""
 
 
 class NotAChoice(ValueError):
-    """What was typed means nothing here; the text says what would."""
+    """Invalid input. The text names valid input."""
 
 
 def menu(question: Question) -> tuple[MenuItem, ...]:
-    """What can be answered. Where no rule would help, none is offered."""
+    """Return the possible answers. Keys that keep a rule are left out if no rule would help."""
     items = tuple(one for one in _MENUS[question.kind] if one is not PART or question.in_parts)
     if question.kind == "approve" and not question.rules:
         return tuple(item for item in items if item not in _KEEPS_A_RULE)
@@ -76,7 +77,7 @@ def menu(question: Question) -> tuple[MenuItem, ...]:
 
 
 def menu_lines(question: Question, hidden: int = 0) -> Iterator[str]:
-    """What is hidden; the rules, each with its number, where there are several; then the keys."""
+    """Yield the number of hidden lines, the numbered rules if there are several, and the keys."""
     if hidden:
         yield f"{MORE.key} {MORE.label}: read {count(hidden, 'line')} more before you can allow it"
     options = rule_options(question)
@@ -92,14 +93,15 @@ def menu_lines(question: Question, hidden: int = 0) -> Iterator[str]:
 
 
 def instant_keys(question: Question, hidden: int = 0) -> str:
-    """The keys that answer by themselves: those after which nothing more is typed."""
+    """Return the keys that answer immediately: nothing else is typed after them."""
     keys = [one.key for one in menu(question) if one not in (DENY, EDIT, PART)]
     return "".join([*keys, *(MORE.key if hidden else "")])
 
 
 def parse_choice(question: Question, line: str, hidden: int = 0) -> Choice:
-    """`y`, `a2`, `dh`, `n because …`. NotAChoice where it is nothing of the kind, and for any yes as long as
-    there are `hidden` lines."""
+    """Parse `y`, `a2`, `dh`, `n because …`. Raises NotAChoice for other input, and for any approval while
+    lines are `hidden`.
+    """
     choice = _parse(question, line)
     is_no = choice.verdict not in ("allow", "release") if isinstance(choice, Answer) else choice == "why"
     if hidden and not is_no and choice != "more":  # (P14)
@@ -162,7 +164,7 @@ def _parse_hunks(text: str) -> tuple[int, ...]:
 
 
 def _kept(question: Question, line: str) -> Answer | None:
-    """An answer that leaves a rule behind."""
+    """Return an answer that keeps a rule, or None for other input."""
     typed = line.strip().lower()
     for item in _KEEPS_A_RULE:
         for word in item.words:
@@ -182,7 +184,7 @@ def _kept(question: Question, line: str) -> Answer | None:
 
 
 def rule_options(question: Question) -> list[tuple[Rule, ...]]:
-    """What can be kept: a rule for this very call, or one that covers more."""
+    """Return the rules that can be kept: for exactly this call, or for more."""
     if question.kind != "approve" or not question.rules:
         return []
     return [question.rules, *((rule,) for rule in question.wider)]

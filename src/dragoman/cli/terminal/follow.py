@@ -1,4 +1,6 @@
-"""Following a turn at a terminal: signals cancel it, and another client may answer its questions first."""
+"""Follow a turn at a terminal. Signals cancel it, and another client can answer its approval requests
+first.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,13 @@ from dragoman.messages.questions import Question
 from dragoman.runtime import Runtime
 from dragoman.turn.api.turn_handle import TurnHandle
 
-POLL = 0.2  # seconds between looks at what another process may change
-# What asks a program to end, beside Ctrl-C. Windows has not all of them.
+POLL = 0.2  # seconds between checks for changes by other processes
+# Signals other than Ctrl-C that end a program. Windows lacks some of them.
 ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
 class Tasks:
-    """Work that goes on beside what is followed: held, so that it is not lost before its end."""
+    """Background tasks, referenced until their end so that they are not lost."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[object]] = set()
@@ -34,16 +36,16 @@ class Tasks:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def close(self) -> None:
-        """Nobody needs it any more."""
+        """Cancel all tasks."""
         for task in self._tasks:
             task.cancel()
         await self.wait()
 
 
 class Interrupts:
-    """What a signal that wants the program to end does: it cancels the turn, once there is one.
+    """Handles a signal that ends the program: it cancels the turn, if there is one.
 
-    Without a turn it ends what the program is doing. The second signal ends the program as usual.
+    Without a turn, it cancels the program's work. The second signal ends the program as usual.
     """
 
     def __init__(self, *signals: signal.Signals) -> None:
@@ -56,7 +58,7 @@ class Interrupts:
     def __enter__(self) -> Interrupts:
         for number in self._signals:
             if number in ENDING and signal.getsignal(number) is signal.SIG_IGN:
-                continue  # as under nohup: it is not to end then
+                continue  # The signal is ignored, as with nohup, and must not end the program.
             with suppress(NotImplementedError, ValueError):  # Windows, or not the main thread
                 self._loop.add_signal_handler(number, self._interrupt)
         return self
@@ -67,7 +69,7 @@ class Interrupts:
                 self._loop.remove_signal_handler(number)
 
     def watch(self, turn: TurnHandle) -> None:
-        """From now on it is this turn that is cancelled."""
+        """Cancel this turn on the next signal."""
         self._turn = turn
 
     def _interrupt(self) -> None:
@@ -81,12 +83,12 @@ class Interrupts:
 
 @contextmanager
 def on_interrupt(act: Callable[[], Coroutine[Any, Any, object]]) -> Iterator[None]:
-    """Ctrl-C does this, and the program goes on."""
+    """Call `act` on Ctrl-C instead of ending the program."""
     loop, before = asyncio.get_running_loop(), signal.getsignal(signal.SIGINT)
     acting = Tasks()
     try:
         loop.add_signal_handler(signal.SIGINT, lambda: acting.start(act()))
-    except NotImplementedError:  # Windows: there Ctrl-C ends the program
+    except NotImplementedError:  # On Windows, Ctrl-C ends the program.
         yield
         return
     try:
@@ -97,7 +99,7 @@ def on_interrupt(act: Callable[[], Coroutine[Any, Any, object]]) -> Iterator[Non
 
 
 class TurnQuestions(Tasks):
-    """Has the questions of one turn settled, one after another, while its events go on."""
+    """Settles the approval requests of one turn in order while its events continue."""
 
     def __init__(self, turn: TurnHandle, settle: Callable[[str], Coroutine[Any, Any, None]]) -> None:
         super().__init__()
@@ -109,12 +111,12 @@ class TurnQuestions(Tasks):
         self.start(self._settle_next(question))
 
     def decline(self, event: e.CallStart) -> None:
-        """Fail a call that a client is to run, as there is none."""
+        """Fail a call that a client must run, because there is none."""
         why = f"{event.tool} runs in a client, and there is none here"
         self.start(self._turn.deliver(event.call, why, failed=True))
 
     async def idle(self) -> None:
-        """Wait until no question stands at the prompt, where what is printed would look like its answer."""
+        """Wait until no prompt is shown, because other output would look like its answer."""
         async with self._asking:
             pass
 
@@ -126,9 +128,9 @@ class TurnQuestions(Tasks):
 async def prompt_until_settled(
     runtime: Runtime, question: Question, prompt: Coroutine[Any, Any, None]
 ) -> str | None:
-    """Run `prompt` until it ends or the question is settled by another client, whichever comes first.
+    """Run `prompt` until it ends or another client settles the approval request.
 
-    None where the prompt ended, or raised; else how the question was settled meanwhile.
+    Returns None if the prompt ended or raised. Otherwise, returns how the request was settled.
     """
     prompting = asyncio.create_task(prompt)
     watching = asyncio.create_task(_watch(runtime, question.id))

@@ -1,4 +1,4 @@
-"""Forms at a terminal: a tool's question by its JSON schema, and the arguments of a call, field by field."""
+"""Show forms at a terminal: a tool's question by its JSON schema, and the arguments of a call by field."""
 
 from __future__ import annotations
 
@@ -17,38 +17,39 @@ from dragoman.tools.json_schema import JsonParameters
 from dragoman.tools.schema import problems
 
 _WORDS = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
-_SHORT = 60  # characters of a text that is edited in a line
+_SHORT = 60  # maximum characters of a text that is edited in one line
 
 
 class Interrupted(DragomanError):
-    """Ctrl-C where nothing was typed."""
+    """Raised by Ctrl-C when nothing was typed."""
 
 
 class InputClosed(DragomanError):
-    """Ctrl-D: the person goes away."""
+    """Raised by Ctrl-D: the user leaves."""
 
 
 class Prompter(Protocol):
-    """Asks for a line, or for a text that is changed; raises the two above."""
+    """Reads lines and edits texts. Its methods raise the two exceptions above."""
 
     async def line(self, prompt: str, *, default: str = "", words: Sequence[str] = (), keys: str = "") -> str:
-        """`keys` hand the line over by themselves, where a terminal can tell: nothing else was typed, or a
-        number."""
+        """Return a line. If the terminal supports it, each of `keys` submits immediately, unless more than a
+        number was typed before.
+        """
         ...
 
     async def edit(self, text: str, what: str) -> str: ...
 
     def forget_typing(self) -> None:
-        """Drop the keys that were pressed before a question was on the screen: they must not answer it."""
+        """Drop keys that were pressed before a prompt was shown, because they must not answer it."""
         ...
 
 
 class Declined(Exception):
-    """The person does not want to answer; the text is their reason, if they gave one."""
+    """Raised if the user declines to answer. The text is their reason, if any."""
 
 
 def unless_declined(line: str) -> str:
-    """What was typed. Declined where it is `/reject WHY`."""
+    """Return the line. Raises Declined for `/reject WHY`."""
     word, _, reason = line.partition(" ")
     if word == "/reject":
         raise Declined(reason.strip())
@@ -112,7 +113,7 @@ def _hint(field: Mapping[str, Any], options: list[str], needed: bool) -> str:
 
 
 def parse_field(field: Mapping[str, JsonValue], line: str) -> JsonValue:
-    """What was typed, as the schema of a field wants it. ValueError says what to type."""
+    """Return the input as a value of the field's schema. Raises ValueError with a hint."""
     options = _options(field)
     match _kind(field):
         case "boolean":
@@ -144,7 +145,7 @@ def _kind(field: Mapping[str, Any]) -> str:
 
 
 def _options(field: Mapping[str, Any]) -> list[str]:
-    """The values that are allowed, where the schema lists them: of the field, or of each item of it."""
+    """Return the values that the schema of the field, or of its items, allows."""
     inner = field.get("items") if _kind(field) == "array" else field
     if not isinstance(inner, Mapping):
         return []
@@ -164,7 +165,7 @@ def _problem(schema: Mapping[str, JsonValue], values: dict[str, JsonValue]) -> s
     except ValidationError as error:
         return problems(error)
     except ConfigError:
-        return None  # the schema is none: whoever asked will say what is wrong
+        return None  # The schema is invalid, and the tool reports what is wrong.
     return None
 
 
@@ -174,7 +175,7 @@ async def edit_arguments(
     keyboard: Prompter,
     print_line: Callable[[str], None],
 ) -> Arguments:
-    """As the person wants them: they choose a field, change it, and say when they are done."""
+    """Return the arguments as the user edits them: field by field, until they are done."""
     properties = schema.get("properties")
     fields: dict[str, Mapping[str, JsonValue]] = {
         name: field if isinstance(field, dict) else {}
@@ -215,7 +216,7 @@ def _pick(typed: str, names: list[str]) -> str | None:
 async def _edit_field(
     name: str, field: Mapping[str, JsonValue], value: JsonValue, keyboard: Prompter
 ) -> JsonValue:
-    """None where nothing stands there any more."""
+    """Return the new value, or None if the field is emptied."""
     if isinstance(value, str) and ("\n" in value or len(value) > _SHORT):
         return await _edit_text(name, value, keyboard)
     shown = (
@@ -230,11 +231,14 @@ async def _edit_field(
 
 
 async def _edit_text(name: str, text: str, keyboard: Prompter) -> str:
-    """In the person's editor, where they have named one; else here. ValueError where the editor fails."""
+    """Edit a text in the user's editor, if one is configured, otherwise at the prompt. Raises ValueError if
+    the editor fails.
+    """
     if os.environ.get("VISUAL") or os.environ.get("EDITOR"):
         import click
 
-        data = text.encode()  # as bytes: of a text, click ends the last line, and changes how lines end
+        # With text instead of bytes, click would add a final newline and change line endings.
+        data = text.encode()
         try:
             edited = await in_thread(lambda: click.edit(data, extension=".txt", require_save=False))
         except click.ClickException as error:

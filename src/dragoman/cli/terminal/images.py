@@ -1,4 +1,4 @@
-"""Images in terminals that can show them: by kitty's graphics protocol, by iTerm2's, or as sixels."""
+"""Show images in terminals that support it, by kitty's or iTerm2's graphics protocol, or as sixels."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from typing import IO, TYPE_CHECKING, Literal, TypeAlias
 
 Protocol: TypeAlias = Literal["kitty", "iterm2", "sixel"]
 
-_PIECE = 4096  # characters of base64 that kitty takes at once
-_LARGEST = 20_000_000  # bytes: a terminal is no place for more
+_PIECE = 4096  # characters of base64 that kitty accepts in one chunk
+_LARGEST = 20_000_000  # maximum bytes of an image in a terminal
 _ITERM2 = ("iTerm.app", "WezTerm", "vscode", "mintty")
 _KITTY = ("ghostty",)
 _SIXEL = ("foot", "mlterm", "contour", "yaft", "xterm-sixel")
-_SIXEL_SIZE = (800, 480)  # pixels: about what a window of eighty columns has
+_SIXEL_SIZE = (800, 480)  # maximum pixels, which roughly fit a window of eighty columns
 _COLOURS = 255
-_FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")  # for others Pillow may start programs: PostScript is one
-_PIXELS = 100_000_000  # that are looked at: what claims to have more is no picture for a terminal
+# For other formats such as PostScript, Pillow can start programs.
+_FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
+_PIXELS = 100_000_000  # maximum pixels: an image that claims more is not for a terminal
 
 
 def picture_protocol(environment: Mapping[str, str]) -> Protocol | None:
-    """How the terminal is shown pictures, by what it says of itself; None where it cannot be."""
+    """Return the terminal's image protocol by its environment variables, or None if it has none."""
     if "TMUX" in environment or environment.get("TERM", "").startswith(("screen", "tmux")):
-        return None  # what multiplexes a terminal drops what it does not know
+        return None  # Terminal multiplexers drop sequences that they do not know.
     program = environment.get("TERM_PROGRAM", "")
     if "KITTY_WINDOW_ID" in environment or "kitty" in environment.get("TERM", "") or program in _KITTY:
         return "kitty"
@@ -35,7 +36,7 @@ def picture_protocol(environment: Mapping[str, str]) -> Protocol | None:
 
 
 def show_picture(data: bytes, media_type: str, out: IO[str], environment: Mapping[str, str]) -> bool:
-    """Show it, if the terminal can. Kitty takes nothing but PNG."""
+    """Show an image if the terminal supports it. Returns whether it was shown. Kitty only accepts PNG."""
     if not out.isatty() or len(data) > _LARGEST or not media_type.startswith("image/"):
         return False
     protocol = picture_protocol(environment)
@@ -70,7 +71,7 @@ if TYPE_CHECKING:
 
 
 def sixels(data: bytes) -> str | None:
-    """None where Pillow is not there, or this is no picture that it can read."""
+    """Return an image as sixels. None if Pillow is missing or cannot read the image."""
     try:
         from PIL import Image
     except ImportError:
@@ -81,7 +82,7 @@ def sixels(data: bytes) -> str | None:
                 return None
             picture.draft("RGB", _SIXEL_SIZE)
             shown = picture.convert("RGBA")
-    except Exception:  # Pillow has as many errors as there are formats
+    except Exception:  # Pillow raises many different errors.
         return None
     shown.thumbnail(_SIXEL_SIZE)
     flat = Image.new("RGB", shown.size, "white")
@@ -105,7 +106,7 @@ def _encoded(picture: Image) -> str:
 
 
 def _band(rows: list[bytes]) -> str:
-    """Each colour by itself: which of the six pixels of each column have it."""
+    """Return a band of sixels, color by color: which of the six pixels in each column have that color."""
     lines = []
     for index in sorted(set().union(*rows)):
         columns = (

@@ -1,4 +1,4 @@
-"""What a person types: messages with history and completion, lines, texts, and keys while a turn runs."""
+"""Read a user's input: messages with history and completion, lines, texts, and keys while a turn runs."""
 
 from __future__ import annotations
 
@@ -29,14 +29,16 @@ from dragoman.cli.terminal.forms import InputClosed, Interrupted
 if sys.platform != "win32":
     import termios
 
-PASTES = ("\x1b[?2004h", "\x1b[?2004l")  # a terminal marks what is pasted, and stops doing so
-_ALONE = 0.1  # seconds after which an Escape is a key, and not the beginning of one
-_AS_A_SHELL_HAS_IT = f"\x1b[?25h{PASTES[1]}"  # the cursor is seen, and what is pasted is not marked
-_AGAIN = 1.0  # seconds until a program in the background looks whether it is in front again
+PASTES = ("\x1b[?2004h", "\x1b[?2004l")  # turn the terminal's marks for pasted text on and off
+_ALONE = 0.1  # seconds after which an Escape is a key, and not the beginning of a sequence
+_AS_A_SHELL_HAS_IT = f"\x1b[?25h{PASTES[1]}"  # show the cursor and turn marks for pasted text off
+_AGAIN = 1.0  # seconds between checks whether a background program is in the foreground again
 
 
 class TypedLine:
-    """Enter and Tab hand the line over; Escape empties it, or calls `stop` where it is empty."""
+    """A line that is typed while a turn runs. Enter and Tab submit it. Escape clears it, or calls `stop` if
+    it is empty.
+    """
 
     def __init__(
         self, *, enter: Callable[[str], None], tab: Callable[[str], None], stop: Callable[[], None]
@@ -52,7 +54,7 @@ class TypedLine:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """While the block runs. Where there is no terminal that can be read like this, nothing is read."""
+        """Read keys while the block runs. Without a suitable terminal, nothing is read."""
         if sys.platform == "win32" or not sys.stdin.isatty():
             yield
             return
@@ -64,7 +66,7 @@ class TypedLine:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """While a prompt reads the keys."""
+        """Stop reading while a prompt reads the keys."""
         listens = self._listens
         if listens:
             self._listen(False)
@@ -91,7 +93,7 @@ class TypedLine:
             data = os.read(sys.stdin.fileno(), 4096)
         except OSError:
             data = b""
-        if not data:  # the terminal has gone, and would be ready to be read for ever
+        if not data:  # The terminal is gone, and would be reported as readable forever.
             loop.remove_reader(sys.stdin.fileno())
             return
         if self._later is not None:
@@ -120,7 +122,7 @@ class TypedLine:
             case str() as letter if not isinstance(press.key, Keys) and letter.isprintable():
                 self.text += letter
             case _:
-                pass  # arrows and the like: a line that grows at its end is enough here
+                pass  # Arrow keys are ignored: the line only grows at its end.
 
     def _hand_over(self, to: Callable[[str], None]) -> None:
         text, self.text = self.text.strip(), ""
@@ -130,8 +132,10 @@ class TypedLine:
 
 @contextmanager
 def mute_typing() -> Iterator[None]:
-    """Between prompts, keys are neither shown nor taken for the end of input; Ctrl-C still interrupts, and
-    Ctrl-Z gives the shell its terminal as it was."""
+    """Hide keys between prompts, without treating any as the end of input. Ctrl-C still interrupts.
+
+    Ctrl-Z gives the terminal back to the shell in its original state.
+    """
     if sys.platform == "win32":
         yield
         return
@@ -146,7 +150,7 @@ def mute_typing() -> Iterator[None]:
         print(_AS_A_SHELL_HAS_IT, end="", file=sys.__stdout__, flush=True)
         termios.tcsetattr(terminal, termios.TCSADRAIN, before)
         signal.signal(signal.SIGTSTP, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGTSTP)  # here it stands until it is wanted again
+        os.kill(os.getpid(), signal.SIGTSTP)  # The program is stopped here until it is continued.
         signal.signal(signal.SIGTSTP, stop)
         termios.tcsetattr(terminal, termios.TCSADRAIN, mode)
         print(PASTES[0], end="", file=sys.__stdout__, flush=True)
@@ -162,7 +166,7 @@ def mute_typing() -> Iterator[None]:
 
 
 class Keyboard:
-    """The prompts of one chat. Only one is up at a time."""
+    """The prompts of one chat. Only one is active at a time."""
 
     def __init__(self, completer: Completer, history: Path) -> None:
         self._messages: PromptSession[str] = PromptSession(
@@ -181,8 +185,9 @@ class Keyboard:
         )
 
     async def message(self, default: str = "", *, status: Callable[[int], str] | None = None) -> str:
-        """Enter sends it; Alt-Enter begins a new line; what is pasted comes in whole. `status` makes a line
-        of this width, which stands below."""
+        """Return a message. Enter sends it, Alt-Enter inserts a newline, and pasted text is kept whole.
+        `status` returns the line below, for a given width.
+        """
         self._messages.bottom_toolbar = _toolbar(status) if status is not None else None
         with on_interrupt(_leave_to_editor):
             return await _prompt(self._messages, _styled("› ", "cyan"), default)
@@ -204,7 +209,7 @@ class Keyboard:
             termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
     async def edit(self, text: str, what: str) -> str:
-        """A text as the person wants it: Enter is a new line here."""
+        """Return an edited text. Enter inserts a newline."""
         session: PromptSession[str] = PromptSession(
             multiline=True,
             key_bindings=_finish_with_ctrl_s(),
@@ -217,18 +222,18 @@ class Keyboard:
 
 
 async def _leave_to_editor() -> None:
-    """To a prompt Ctrl-C is a key: where it interrupts, an editor was opened, and has the terminal."""
+    """Do nothing. At a prompt, Ctrl-C is a key, so this signal comes from an editor that was opened."""
 
 
 async def _prompt(session: PromptSession[str], prompt: FormattedText, default: str) -> str:
-    """Signals, and errors of what goes on beside the prompt, are the session's to deal with."""
+    """Prompt without signal and exception handlers, because the session handles both."""
     return await session.prompt_async(
         prompt, default=default, handle_sigint=False, set_exception_handler=False
     )
 
 
 class _History(FileHistory):
-    """Stored where it can be; a folder that cannot be written is no reason to stop talking."""
+    """A stored history. If its folder is not writable, the chat continues without storing."""
 
     def load_history_strings(self) -> list[str]:
         try:
@@ -298,7 +303,7 @@ def _finish_with_ctrl_s() -> KeyBindings:
 
 @contextmanager
 def on_enter(act: Callable[[], None]) -> Iterator[None]:
-    """As long as the block runs. Where there is no terminal, nothing is read."""
+    """Call `act` on Enter while the block runs. Without a terminal, nothing is read."""
     if sys.platform == "win32" or not sys.stdin.isatty():
         yield
         return
@@ -311,13 +316,13 @@ def on_enter(act: Callable[[], None]) -> Iterator[None]:
             in_front = os.tcgetpgrp(terminal) == os.getpgrp()
             pressed = in_front and os.read(terminal, 4096)
         except OSError:
-            loop.remove_reader(terminal)  # the terminal has gone, and would be ready to be read for ever
+            loop.remove_reader(terminal)  # The terminal is gone, and would be reported as readable forever.
             return
         if pressed:
             act()
             return
         loop.remove_reader(terminal)
-        if not in_front:  # reading from the background would stop the program
+        if not in_front:  # Reading in the background would stop the program.
             later = loop.call_later(_AGAIN, loop.add_reader, terminal, read)
 
     loop.add_reader(terminal, read)

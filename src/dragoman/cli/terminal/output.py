@@ -1,4 +1,4 @@
-"""What `dragoman run` prints of a turn as it happens: text for a person, or JSON lines for a program."""
+"""Print the events of `dragoman run`: text for users, or JSON lines for programs."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from dragoman.messages import events as e
 from dragoman.messages.events import EVENT
 from dragoman.messages.usage import Usage
 
-SHOWN = 200  # characters of a result
+SHOWN = 200  # maximum characters of a result
 
 
 class TurnOutput(Protocol):
     def show(self, event: e.Event) -> None: ...
 
     def take_value(self, value: JsonValue) -> None:
-        """What the answer is, where a type was asked for."""
+        """Receive the answer as a value, if a type was requested."""
 
     def end(self, end: e.TurnEnd) -> None:
-        """Once, whatever happened, also where no turn began."""
+        """Finish the output. Called exactly once, even if no turn began."""
 
 
 class JsonOutput:
-    """Every event as one JSON object a line; the last one is the result."""
+    """Prints every event as a JSON object on one line, and the result last."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -56,15 +56,15 @@ class JsonOutput:
 
 
 class TextOutput:
-    """The answer as it comes, on standard output; calls, notices and errors on standard error."""
+    """Prints the answer on standard output as it arrives, and calls, notices and errors on standard error."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
         self._in_line = False
-        self._ended = False  # the text; whether its line ends, too, is known when its reply has
+        self._ended = False  # whether the text has ended; the end of its line is decided with the reply
         self._started: set[str] = set()  # calls whose arguments have been shown
-        self._lines: dict[str, str] = {}  # where programs make calls, for what is printed of these
-        self._clean: Callable[[str], str] = plain if out.isatty() else str  # a file gets it to the letter
+        self._lines: dict[str, str] = {}  # prefixes for the output about calls of programs
+        self._clean: Callable[[str], str] = plain if out.isatty() else str  # A file gets the text unchanged.
 
     def show(self, event: e.Event) -> None:
         match event:
@@ -73,14 +73,14 @@ class TextOutput:
             case e.TextEnd():
                 self._ended = True
             case e.MessageEnd() if event.finish == "length" and not self._out.isatty():
-                self._ended = False  # what was cut off goes on where it stopped
+                self._ended = False  # The next reply continues the text.
             case e.InnerCallMade(call=call, made_in=place):
                 self._lines[call] = f"  line {place.line}: "
             case e.CallStart():
                 self._started.add(event.call)
                 self._aside(self._lines.get(event.call, "") + _call_line(event))
             case e.CallEnd():
-                if event.call not in self._started:  # it did not run: what it would have done is told now
+                if event.call not in self._started:  # The call did not run, so print what it would have done.
                     self._aside(self._lines.get(event.call, "") + _call_line(event))
                 told = f"→ {plain(event.tool)} {event.state}: {one_line(event.result.text, SHOWN)}"
                 self._aside(f"  {told}" if event.call in self._lines else told)
@@ -91,7 +91,7 @@ class TextOutput:
                 self._aside(f"· {plain(event.reason)}: {attempt} in {event.seconds:.0f} s")
             case e.MessageAdded(message=message) if (
                 message.role == "assistant"
-            ):  # it was over before we looked
+            ):  # The reply ended before this program followed the turn.
                 self._print(message.text)
                 self._ended = True
             case e.Notice() if event.kind != "title":
@@ -128,7 +128,7 @@ class TextOutput:
 
 
 class ValueOutput(TextOutput):
-    """As text, but for the answer: of a value, only what fits its type is printed, once, as JSON."""
+    """Prints text, except for the answer: only its typed value is printed, once, as JSON."""
 
     def show(self, event: e.Event) -> None:
         if not isinstance(event, e.TextDelta | e.TextEnd | e.MessageAdded):
@@ -136,7 +136,7 @@ class ValueOutput(TextOutput):
 
 
 def end_without_turn(error: str, state: str = "error") -> e.TurnEnd:
-    """The end to show where no turn began, or this program does not see its end."""
+    """Return an end for a turn that did not begin, or whose end this program does not see."""
     return e.TurnEnd(state, "", Usage(), error)
 
 

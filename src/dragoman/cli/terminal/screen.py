@@ -1,4 +1,4 @@
-"""A turn on the screen: what is finished above, what is under way below it; and stored messages."""
+"""Show a turn on the screen, with finished parts above the live part, and print stored messages."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ from dragoman.messages.message import (
 )
 from dragoman.messages.message import Text as TextPart
 
-# A terminal shows neither HTML nor images: they are text here, so that nothing a model says gets lost.
+# A terminal shows neither HTML nor images, so they are parsed as text and nothing is lost.
 _PARSER = MarkdownIt().enable(["strikethrough", "table"]).disable(["html_block", "html_inline", "image"])
 REFRESHED = 8  # times a second
 
 
 class Blocks:
-    """Cuts a growing text where a block of it can change no more."""
+    """Splits a growing text at blocks that can no longer change."""
 
     def __init__(self) -> None:
         self.open = ""
 
     def feed(self, piece: str) -> str:
-        """What is finished with this piece, if anything."""
+        """Add a chunk, and return the text that it finishes, if any."""
         self.open += piece
         if "\n" not in piece:
-            return ""  # a block ends at the end of a line
+            return ""  # A block ends at the end of a line.
         tokens = _PARSER.parse(self.open)
         starts = [token.map[0] for token in tokens if token.level == 0 and token.nesting >= 0 and token.map]
         if len(starts) < 2:
@@ -75,7 +75,7 @@ class TerminalMarkdown(Markdown):
 
 
 class Tail:
-    """The last lines of some Markdown, as many as fit: what is live must not be taller than the screen."""
+    """The last lines of Markdown that fit, because the live part must not be taller than the screen."""
 
     def __init__(self, text: str, room: int) -> None:
         self._text = text
@@ -109,7 +109,7 @@ class _RunningCall:
 
 @dataclass(slots=True)
 class _Retry:
-    """A provider did not answer, and is asked again at a time of the monotonic clock."""
+    """A wait until the provider is asked again, by the monotonic clock."""
 
     event: e.StepRetry
     at: float
@@ -122,12 +122,12 @@ class _Retry:
 
 
 def said_line(text: str) -> Text:
-    """What a person said, as it stands among the answers."""
+    """Return a user's message as it is shown among the answers."""
     return Text.assemble(("you: ", "bold cyan"), plain(text).strip())
 
 
 class DownloadProgress:
-    """How far the download of a model is, for whoever shows it."""
+    """The progress of a model's download, for display."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -137,7 +137,7 @@ class DownloadProgress:
 
 
 class Screen:
-    """Shows one turn. `server_of` says where a tool lives, if not here."""
+    """Shows one turn. `server_of` returns the server of a tool, or None for local ones."""
 
     def __init__(
         self,
@@ -149,11 +149,14 @@ class Screen:
         below: Callable[[], Sequence[RenderableType]] = tuple,
         folds: Callable[[str], bool] = lambda tool: False,
     ) -> None:
-        """`below` is what stands under the turn while it runs: what the person types, and a status line.
-        Calls of tools that `folds` names take one line, as do calls whose change a person has just seen."""
+        """`below` returns what is shown below the running turn: typed text and a status line.
+
+        Calls of tools that `folds` accepts take one line, and so do calls whose change the user has just
+        seen.
+        """
         self._folds = folds
         self._asked: set[str] = set()
-        self.folded: list[RenderableType] = []  # the cards of what stands on one line, the newest last
+        self.folded: list[RenderableType] = []  # full cards of calls that are shown on one line, newest last
         self._console = console
         self._thoughts = thoughts
         self._server_of = server_of
@@ -161,12 +164,12 @@ class Screen:
         self._blocks = Blocks()
         self._thought: _Thought | None = None
         self._calls: dict[str, _RunningCall] = {}
-        self._lines: dict[str, int] = {}  # where programs make calls
-        self._sources: list[Citation] = []  # of the reply, shown when it is over
+        self._lines: dict[str, int] = {}  # line numbers of calls that programs make
+        self._sources: list[Citation] = []  # sources of the reply, shown at its end
         self._state = "sending"
         self._retry: _Retry | None = None
         self._below = below
-        self._between = False  # a block of this text stands above already
+        self._between = False  # whether a block of this text has already been printed
         self._live = self._new_live()
         self._next: asyncio.TimerHandle | None = None
 
@@ -179,7 +182,7 @@ class Screen:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """While a person is asked, nothing moves."""
+        """Stop the live part while a prompt is shown."""
         self._stop()
         try:
             yield
@@ -228,7 +231,7 @@ class Screen:
             case e.MessageAdded(message=message):
                 if message.role == "assistant":
                     self._print_block(plain(message.text))
-                elif message.author is None:  # it was said while the turn ran
+                elif message.author is None:  # The message was sent while the turn ran.
                     self._console.print(said_line(message.text))
             case e.Notice(kind=kind, text=text) if kind != "title":
                 self.notify(text)
@@ -331,12 +334,16 @@ class Screen:
         self._live.stop()
 
     def _refresh(self) -> None:
-        """In the thread that prints: beside it, each would count the lines that the other has drawn over."""
+        """Refresh in the printing thread: with two threads, each would miscount the lines that the other has
+        drawn.
+        """
         self._live.refresh()
         self._next = asyncio.get_running_loop().call_later(1 / REFRESHED, self._refresh)
 
     def __rich__(self) -> RenderableType:
-        """What moves, as it is now: also below what is printed between two refreshes."""
+        """Return the live part in its current state. It is also drawn below text that is printed between two
+        refreshes.
+        """
         parts: list[RenderableType] = []
         below = self._below()
         room = max(3, self._console.height - 3 - len(self._calls) - len(below))
@@ -368,7 +375,8 @@ def _describe_progress(value: object) -> str:
 def print_messages(console: Console, messages: Sequence[Message], *, thoughts: bool = False) -> None:
     for message, following in zip_longest(messages, messages[1:]):
         if message.role == "user":
-            sent_by = message.by if message.by != LOCAL else None  # in a shared conversation: another user
+            # In a shared conversation, another user sent it.
+            sent_by = message.by if message.by != LOCAL else None
             who = message.author or sent_by or "you"
             console.print(Text(f"{one_line(who)}: ", "bold cyan"), end="")
             console.print(Text(plain(message.text).strip()))
@@ -413,7 +421,7 @@ def _print_answer(console: Console, message: Message, thoughts: bool) -> None:
 
 
 def _inner_line(line: int, tool: str, arguments: Arguments, state: str, result: ToolResult | None) -> Text:
-    """A call that a program made, above the card of the program."""
+    """Return the line of a program's call, which is shown above the program's card."""
     said = f"{one_line(tool)} {one_line(format_json(arguments), 100)} → {state}"
     text = f": {one_line(result.text, 100)}" if result is not None else ""
     return Text(f"  line {line}: {said}{text}", "dim")

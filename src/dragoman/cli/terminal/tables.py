@@ -1,4 +1,4 @@
-"""Rows on standard output: a table with heads at a terminal, lines with tabs in a pipe."""
+"""Print rows on standard output: a table at a terminal, tab-separated lines in a pipe."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from rich.text import Text
 
 from dragoman.cli.terminal.text import plain
 
-NARROW = 80  # columns of a terminal, below which less is shown
-_WIDE = 200  # columns of what nobody looks at on a screen
+NARROW = 80  # columns below which a terminal is narrow, and less is shown
+_WIDE = 200  # columns of output that is not shown on a screen
 
 
 def as_markup(text: str) -> str:
-    """Somebody else's text, on one line, between marks of rich: safe to print, and none of them."""
+    """Return external text on one line, escaped for rich, so that it is safe to print."""
     return escape(" ".join(plain(text).split()))
 
 
 def open_console(*, soft_wrap: bool = False, stderr: bool = False) -> Console:
-    """As wide as the terminal; what goes into a pipe is not folded as if it were one."""
+    """Return a console as wide as the terminal. Output to a pipe is not wrapped at the terminal's width."""
     width = None if (sys.stderr if stderr else sys.stdout).isatty() else _WIDE
     return Console(highlight=False, soft_wrap=soft_wrap, stderr=stderr, width=width)
 
@@ -34,8 +34,9 @@ def print_table(
     folds: Collection[int] = (),
     spare: Collection[int] = (),
 ) -> None:
-    """The columns that take what room is left are those of `folds`, else the last; those that are `spare` are
-    left out at a narrow terminal. Nothing without rows."""
+    """Print a table, or nothing without rows. Columns in `folds`, or else the last one, take the remaining
+    width. In a narrow terminal, `spare` columns are left out.
+    """
     if not rows:
         return
     if not sys.stdout.isatty():
