@@ -221,7 +221,7 @@ class Mention:
     """A row that mentions a blob."""
 
     noun: str  # message, call, question, queue, signal or upload
-    id: str  # of what is queued or a signal, the turn's; of an upload, nothing
+    id: str  # Of what is queued or a signal, the turn's. Of an upload, nothing.
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -267,7 +267,7 @@ class AttachmentStore(Protocol):
         it."""
 
     async def blob(self, key: str) -> bytes:
-        """NotFound where there are none; Unreadable where they are not those that were put there."""
+        """NotFound where there are none. Unreadable where they are not those that were put there."""
 
     async def blob_size(self, key: str) -> int:
         """How many bytes there are. NotFound where there are none."""
@@ -292,7 +292,7 @@ class Store(
     ProviderFileStore,
     Protocol,
 ):
-    """The sum of them. Every method may raise StoreUnavailable; what it was to write is then not written."""
+    """The sum of them. Every method may raise StoreUnavailable. What it was to write is then not written."""
 
     async def open(self) -> None: ...
 

@@ -38,7 +38,7 @@ from dragoman.sentences import sentence
 from dragoman.store.store import Mention, Store
 
 _FORMAT = "dragoman.conversation/1"
-# Settings a stranger may bring; what may be called is not among them.
+# Settings a stranger may bring. What may be called is not among them.
 _HARMLESS: dict[str, type] = {"system": str, "options": dict, "private": dict}
 _FENCE = re.compile(r"^(?P<indent> {0,3})(?P<mark>`{3,}|~{3,})(?P<said>.*)$", re.MULTILINE)
 _MARGIN = MARGIN // 2  # the values of an export are some levels down already
@@ -73,7 +73,7 @@ async def export_conversation(
         try:
             blobs[key] = base64.b64encode(await store.blob(key)).decode()
         except (NotFound, Unreadable):
-            continue  # the file is gone; the message that mentions it is not
+            continue  # The file is gone. The message that mentions it is not.
     return {
         "format": _FORMAT,
         **_exported(outermost),

@@ -68,8 +68,9 @@ class QuestionStore(Protocol):
         limit: int = 2**31,
         shared: bool = False,
     ) -> list[Question]:
-        """The open ones, oldest first; `after` one of them, at most `limit`. With `shared`, also those in
-        conversations of others that this user may answer."""
+        """The open ones, oldest first. `after` one of them, at most `limit`. With `shared`, also those in
+        conversations of others that this user may answer.
+        """
 
     async def questions_of(self, turn: str) -> list[Question]:
         """The open and the settled ones, oldest first."""
@@ -78,8 +79,9 @@ class QuestionStore(Protocol):
         self, question: str, answer: Answer, grants: Sequence[Grant] = (), *, by: str | None = None
     ) -> Question:
         """Settle a question, once, with what it grants, and post the answer to its turn. AlreadyAnswered also
-        where somebody has cancelled the turn, which may not have heard of that yet; Forbidden where `by` may
-        not answer at this moment."""
+        where somebody has cancelled the turn, which may not have heard of that yet. Forbidden where `by`
+        may not answer at this moment.
+        """
 
 
 class SignalStore(Protocol):
@@ -108,8 +110,9 @@ class GrantStore(Protocol):
 
     async def grants(self, conversation: str | None = None, *, user: str | None = None) -> list[Grant]:
         """Those that hold in a conversation, with what is denied in the one whose call opened it, for what
-        this user sends there: the user's own, and what its owner denies; for one who takes part no longer,
-        a denial of everything. Else all of a user's, or all."""
+        this user sends there: the user's own, and what its owner denies. For one who takes part no longer,
+        a denial of everything. Else all of a user's, or all.
+        """
 
     async def add_grant(self, grant: Grant) -> None:
         """One that a person gave without being asked."""
@@ -130,7 +133,7 @@ class TurnRow:
     epoch: int
     owner: str | None
     created: float
-    sender: str | None = None  # the user who sent its message; None: who owns the conversation
+    sender: str | None = None  # The user who sent its message. None: who owns the conversation.
 
 
 @dataclass(slots=True, frozen=True)
@@ -186,7 +189,7 @@ class Start:
     key: SendKey | None = None
     opens: Conversation | None = None
     history: Sequence[Message] = ()
-    by: str | None = None  # the user who sends it, and has to be allowed to at this moment; None: the owner
+    by: str | None = None  # The user who sends it, and has to be allowed to at this moment. None: the owner.
 
 
 @dataclass(slots=True, frozen=True)
@@ -249,9 +252,10 @@ class TurnStore(Protocol):
     """Turns and their facts: one owner at a time writes, and what it writes is whole."""
 
     async def start(self, start: Start) -> Started | None:
-        """Begin a turn, or (None) put it in the queue. TurnBusy where its branch is running; SentBefore where
-        its key is taken, and KeyReused where that was for something else; NotFound where `by` does not take
-        part in the conversation."""
+        """Begin a turn, or (None) put it in the queue. TurnBusy where its branch is running. SentBefore where
+        its key is taken, and KeyReused where that was for something else. NotFound where `by` does not
+        take part in the conversation.
+        """
 
     async def turn_of_key(self, user: str, key: SendKey) -> str | None:
         """The turn that was begun under it. KeyReused where that was for something else."""
@@ -261,10 +265,10 @@ class TurnStore(Protocol):
     ) -> asyncio.Future[None]:
         """Write a change whose first fact has number `seq`.
 
-        Takes its place in the order of writes when it is called; it need not be awaited. The next one
-        fails if this one did. A change of messages or calls raises the conversation's revision by one.
+        Takes its place in the order of writes when it is called. It need not be awaited. The next one fails
+        if this one did. A change of messages or calls raises the conversation's revision by one.
 
-        Fenced where the epoch is old; StoreUnavailable where one before it was not written. `Unread` where
+        Fenced where the epoch is old. StoreUnavailable where one before it was not written. `Unread` where
         the turn is to stop taking steering messages and one has come in meanwhile, or is to be completed and
         somebody has cancelled it.
         """
@@ -294,7 +298,7 @@ class TurnStore(Protocol):
         """Those of these that are not over."""
 
     async def facts(self, turn: str) -> list[str]:
-        """All of them in order; none for a turn that is not there. Unreadable where one is damaged."""
+        """All of them in order. None for a turn that is not there. Unreadable where one is damaged."""
 
     async def claim(self, turn: str) -> int | None:
         """Become the owner. The new epoch, or None where the turn is over or its owner is alive."""
@@ -303,16 +307,18 @@ class TurnStore(Protocol):
         """Whether it is not over and nobody runs it: it has no owner, or a dead one."""
 
     async def abandoned_turns(self, *, waiting: bool = True) -> list[TurnRow]:
-        """Those that are not over and nobody runs, oldest first; if `waiting` is False, without those that
+        """Those that are not over and nobody runs, oldest first. If `waiting` is False, without those that
         wait for a person and have got no answer yet, of which there may be very many: unless it was a tool
-        that asked, which is gone."""
+        that asked, which is gone.
+        """
 
     async def own_turns(self) -> list[TurnRow]:
         """Those that are not over and belong to this process."""
 
     async def running_turns(self) -> list[TurnRow]:
-        """Those that somebody runs and that do not wait for a person, nor do all tasks they gave; without the
-        turns of tasks."""
+        """Those that somebody runs and that do not wait for a person, nor do all tasks they gave. Without the
+        turns of tasks.
+        """
 
     async def nodes(self) -> list[str]:
         """The living processes that have the store open, this one excepted, by the names under which they own
@@ -372,7 +378,8 @@ class EventStore(Protocol):
 
     async def put_events(self, events: Sequence[StoredEvent], epochs: Mapping[str, int]) -> None:
         """Of any number of turns, each of which the caller has owned since this epoch. A number that is there
-        already gets the new body; what belongs to a turn that is gone, or another's by now, is dropped."""
+        already gets the new body. What belongs to a turn that is gone, or another's by now, is dropped.
+        """
 
     async def events(self, after: Mapping[str, int], limit: int = 1000) -> list[StoredEvent]:
         """Of each of these turns, those with a higher number than this, in order."""
@@ -416,7 +423,7 @@ class JobQueue(Protocol):
 
 
 def job_queue_of(store: object) -> Callable[[], JobQueue] | None:
-    """Makes the queue that every process of this store sees; None where the store has none."""
+    """Makes the queue that every process of this store sees. None where the store has none."""
     return getattr(store, "job_queue", None)
 
 

@@ -17,7 +17,7 @@ from dragoman.store.sql.texts import without_nul
 Values = dict[str, Any]
 Progress = Callable[[str, int], None]  # what is being copied, and how much of it there is so far
 
-# In the order in which rows refer to each other; and by what each is known, in which order they are read.
+# In the order in which rows refer to each other. And by what each is known, in which order they are read.
 _TABLES: dict[str, tuple[str, ...]] = {
     "conversations": ("created", "id"),
     "messages": ("seq",),
@@ -57,7 +57,7 @@ _AT_ONCE = 500  # rows
 async def copy_store(
     source: SqlDatabase, target: SqlDatabase, progress: Progress = lambda *_: None
 ) -> list[str]:
-    """Everything, turns that wait included; those that ran are nobody's in the copy, and are taken up there.
+    """Everything, turns that wait included. Those that ran are nobody's in the copy, and are taken up there.
 
     What is in the target already is left as it is, so a copy that broke off is run again and goes on. At the
     end each row is compared. ConfigError where one is missing or not the same. Returns the attachments that

@@ -30,7 +30,7 @@ from dragoman.store.blobs.place import NamedBlobs
 
 @dataclass(slots=True, frozen=True)
 class SchemaState:
-    """`version` is the last step that was taken, 0 where there are no tables; `newest` is the last one."""
+    """`version` is the last step that was taken, 0 where there are no tables. `newest` is the last one."""
 
     version: int
     newest: int
@@ -78,7 +78,8 @@ _LOCKED = (
 
 def statements(own: Traversable, *, lock: str = "") -> Mapping[str, str]:
     """Those that every engine understands, and those of one engine. `lock` is what makes a row that is read
-    wait for nobody but us; a statement that ends with it is there as `lock_…`."""
+    wait for nobody but us. A statement that ends with it is there as `lock_…`.
+    """
     found: dict[str, str] = {}
     for folder in (SHARED, own):
         for file in folder.iterdir():
@@ -185,8 +186,9 @@ class SqlDatabase(ABC):
     def _write(
         self, operation: Operation[T], *, sync: bool = False, line: str | None = None
     ) -> asyncio.Future[T]:
-        """Run it in a transaction of its own. The future is done when the commit is; with `sync`, when it is
-        on disk. Those of one `line` come one after the other. It may be tried again."""
+        """Run it in a transaction of its own. The future is done when the commit is. With `sync`, when it is
+        on disk. Those of one `line` come one after the other. It may be tried again.
+        """
 
     @abstractmethod
     def _read(self, operation: Operation[T], *, slow: bool = False) -> Awaitable[T]:
@@ -219,7 +221,7 @@ class SqlDatabase(ABC):
 
     @abstractmethod
     def _add_text(self, db: SqlConnection, message: int, text: str) -> None:
-        """Let a search find the message by this text; by its number."""
+        """Let a search find the message by this text. By its number."""
 
     @abstractmethod
     def _add_text_of_call(self, db: SqlConnection, call: ToolCall) -> None: ...

@@ -66,7 +66,7 @@ class SqlDeletion(SqlPeople):
             given_up = await self._remove(each)
             try:
                 await self._sweep_blobs(given_up)
-            except StoreUnavailable as error:  # the conversation is gone; its files are tried again later
+            except StoreUnavailable as error:  # The conversation is gone. Its files are tried again later.
                 _log.warning("%s", error)
         return deleted
 
@@ -80,7 +80,7 @@ class SqlDeletion(SqlPeople):
     def _spent_until_now(
         self, db: SqlConnection, conversation: str, counted: tuple[int, list[Spending]] | None
     ) -> list[Spending]:
-        """As it was counted while others could write, which may take long; anew if somebody has written."""
+        """As it was counted while others could write, which may take long. Anew if somebody has written."""
         row = db.execute(self._sql["lock_conversation"], {"id": conversation}).fetchone()
         if counted is not None and row is not None and counted[0] == row["revision"]:
             return counted[1]
@@ -259,12 +259,12 @@ def _file(row: Row) -> ProviderFile:
     return ProviderFile(row["account"], row["blob"], row["id"], row["expires"])
 
 
-# Attachments: their bytes are with the blobs; who brought them, and what mentions them, is in rows.
+# Attachments: their bytes are with the blobs. Who brought them, and what mentions them, is in rows.
 
 
 class SqlAttachments(SqlDatabase):
     def _place_blobs(self, own: Blobs, named: NamedBlobs | None) -> None:
-        """Where they are named to be; what was stored before that is still among the database's own."""
+        """Where they are named to be. What was stored before that is still among the database's own."""
         self._named_blobs = named
         large = LARGE_HERE if isinstance(named or own, FolderBlobs) else LARGE_AFAR
         self._blobs = CachedBlobs(own if named is None else FallbackBlobs(named, own), large=large)

@@ -16,7 +16,7 @@ _CHUNK = 20_000  # characters: a longer text is several rows, so that indexing o
 _OVERLAP = 200  # of one row with the next: what stands on the border is found too
 _BEFORE, _AFTER = 16, 120  # characters of a snippet: a narrow list has to show what was found
 _FEW = 5000  # messages: read one after the other, in some 50 ms
-_WORD = re.compile(r"\b\w")  # where one begins; in Chinese, which has no spaces, a clause
+_WORD = re.compile(r"\b\w")  # Where one begins. In Chinese, which has no spaces, a clause.
 
 
 def text_of_call(call: ToolCall) -> str:
@@ -35,8 +35,9 @@ def chunks(text: str) -> Iterator[str]:
 
 
 def words_of(query: str) -> list[str]:
-    """What has to be found; nothing where it could be in no text: half a character (a lone surrogate) is in
-    none."""
+    """What has to be found. Nothing where it could be in no text: half a character (a lone surrogate) is in
+    none.
+    """
     try:
         query.encode()
     except UnicodeEncodeError:

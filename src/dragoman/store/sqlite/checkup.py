@@ -45,8 +45,9 @@ class Defect:
 def check_store(
     path: Path, *, repair: bool = False, other_blobs: Collection[str] = frozenset()
 ) -> list[Defect]:
-    """Everything that is wrong; with `repair`, what is safe to repair is repaired, and the defect says so.
-    `other_blobs` are at another place than the folder beside the file."""
+    """Everything that is wrong. With `repair`, what is safe to repair is repaired, and the defect says so.
+    `other_blobs` are at another place than the folder beside the file.
+    """
     blobs = FolderBlobs(path.with_name(path.name + ".files") / "blobs")
     with closing(connect(path, busy_timeout=10.0)) as db:
         try:

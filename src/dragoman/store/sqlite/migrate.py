@@ -59,7 +59,7 @@ def _text(raw: bytes) -> str:
 
 
 def migrate(db: sqlite3.Connection) -> None:
-    """Bring the file to today's schema, a step at a time, each in a transaction; a new file at once."""
+    """Bring the file to today's schema, a step at a time, each in a transaction. A new file at once."""
     state = _state(db)
     if not state.missing:
         return

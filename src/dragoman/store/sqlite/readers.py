@@ -45,8 +45,9 @@ _FAULTS: dict[int, tuple[str, str, bool]] = {  # by SQLite's result code: what, 
 
 
 def translate(error: BaseException, path: Path) -> BaseException:
-    """StoreUnavailable for a fault of the disk or of another program, BadRequest for what no text can hold;
-    any other error as it is."""
+    """StoreUnavailable for a fault of the disk or of another program, BadRequest for what no text can hold.
+    Any other error as it is.
+    """
     if isinstance(error, UnicodeEncodeError):
         return half_a_character("a text")
     if not isinstance(error, sqlite3.DatabaseError):

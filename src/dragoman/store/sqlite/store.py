@@ -113,7 +113,8 @@ async def _logged(work: Callable[[], Awaitable[object]]) -> None:
 
 class SqliteStore(SqliteUpkeep, SqlQueue, SqlRaw, SqlRetention, SqlAttachments, SqlProviderFiles):
     """Implements `store.Store`. Any number of processes may use one file. `blobs` is where new attachments
-    go, such as `s3://bucket/prefix`; else into the folder beside the file."""
+    go, such as `s3://bucket/prefix`. Otherwise, into the folder beside the file.
+    """
 
     def __init__(
         self,

@@ -39,7 +39,7 @@ class Writer:
         self._thread.start()
 
     def submit(self, operation: Operation[T], *, sync: bool = False) -> asyncio.Future[T]:
-        """Run it in a transaction. The future is done when the commit is; with `sync`, when it is on disk."""
+        """Run it in a transaction. The future is done when the commit is. With `sync`, when it is on disk."""
         if self._closed:
             raise EngineError("the store is closed: nothing more can be written to it")
         future: asyncio.Future[T] = Write(loop=self._loop)
