@@ -1,1 +1,1 @@
-"""Settings from files, environment and flags. Only the server and the terminal program read them."""
+"""Loads settings from files, environment and flags. Only the server and the terminal program use them."""

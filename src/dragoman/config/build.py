@@ -1,4 +1,4 @@
-"""Builds the runtime that settings describe, and says what of them could not be followed."""
+"""Builds the runtime that settings describe, and reports settings that cannot be applied."""
 
 from __future__ import annotations
 
@@ -56,20 +56,23 @@ DEFAULT_TOOLS = ("basics", "files", "shell", "web", "browser", "media")
 
 @dataclass(slots=True, frozen=True)
 class Built:
-    """A runtime that is yet to be opened. `warnings` are for a person to read: the rest works without."""
+    """A runtime that is not open yet. `warnings` are for the user. The runtime works without the parts they
+    name.
+    """
 
     runtime: Runtime
     warnings: list[str] = field(default_factory=list)
-    prompt: ProjectPrompt | None = None  # what the project says to the model, which is part of every request
+    # The project's instructions for the model, which are part of every request.
+    prompt: ProjectPrompt | None = None
 
 
 def catalog_of(settings: Settings) -> Catalog:
-    """The built-in catalog with the providers of the settings over it."""
+    """Return the built-in catalog with the providers of the settings over it."""
     return catalog_from(settings.files, settings.sources.check)
 
 
 def store_of(settings: Settings) -> StoreAddress:
-    """Where conversations are kept, and where their attachments go."""
+    """Return the address of conversations and of their attachments."""
     address, values = _database_of(settings), settings.values
     try:
         return replace(address, blobs=values.get("blobs"), migrates=values.get("migrate", True))
@@ -78,8 +81,10 @@ def store_of(settings: Settings) -> StoreAddress:
 
 
 def _database_of(settings: Settings) -> StoreAddress:
-    """A relative path in the person's own file starts from that file: a clone could bring a database with
-    grants and turns of its own, and what is in one cannot be trusted by its hash, since it changes.
+    """Return the address of the database.
+
+    A relative path in the user's own file starts from that file. A cloned folder could contain a database
+    with grants and turns, and a database cannot be trusted by its hash, since it changes.
     """
     named = settings.values.get("store")
     if not named:
@@ -92,12 +97,12 @@ def _database_of(settings: Settings) -> StoreAddress:
 
 
 def servers_of(settings: Settings) -> dict[str, McpServer]:
-    """The MCP servers of the settings and of their mcp_file, by name."""
+    """Return the MCP servers of the settings and of their mcp_file, by name."""
     return _read_servers(settings, settings.values.get("mcp", {}), settings.values.get("mcp_file"))
 
 
 def turns_of(settings: Settings) -> dict[str, Any]:
-    """What a server does of the work, and within which limits, as a runtime takes it."""
+    """Return the server's role and limits, as runtime arguments."""
     table: dict[str, Any] = {**settings.values.get("workers", {})}
     role = table.pop("role", "both")
     return {"role": role, "turn_limits": TurnLimits(**table) if table else None}
@@ -112,9 +117,9 @@ def build_runtime(
     store: Path | None = None,
     **more: Any,
 ) -> Built:
-    """The runtime these settings describe, with a model that was found for it (`providers/choice.py`).
+    """Build the runtime of these settings, with a model that was found for it (`providers/choice.py`).
 
-    `tools` come before all others; `without` leaves out built-in groups that make no sense to the caller.
+    `tools` come before all others. `without` leaves out built-in groups that do not suit the caller.
     """
     values, warnings = settings.values, list[str]()
     workspace = workspace_of(settings)
@@ -153,7 +158,7 @@ def build_runtime(
 
 
 def snapshot_options(settings: Settings, store: StoreAddress) -> dict[str, Any]:
-    """What a runtime is told about the record of the workspace: whether, how much, and where."""
+    """Return the runtime options for recording the workspace: whether, how much, and where."""
     table = settings.values.get("snapshots", {})
     limits = SnapshotLimits()
     limits = replace(
@@ -168,7 +173,9 @@ def snapshot_options(settings: Settings, store: StoreAddress) -> dict[str, Any]:
 
 
 def cage_of(settings: Settings) -> CageSettings:
-    """What programs run in. Without a question only if nothing of the folder was left out as untrusted."""
+    """Return the sandbox for programs. It runs without approval only if no part of the folder was left out as
+    untrusted.
+    """
     table = settings.values.get("shell", {})
     unasked = table.get("unasked", True) and not settings.sources.left_out
     return CageSettings(
@@ -177,8 +184,11 @@ def cage_of(settings: Settings) -> CageSettings:
 
 
 def find_errors(settings: Settings, known: Sequence[str] = ()) -> list[str]:
-    """Every reason why these settings cannot be followed: what reading them found (`known`), and what their
-    parts are refused for, tried one by one, so that no mistake hides the next."""
+    """Return every reason why these settings cannot be applied.
+
+    They are the errors of reading (`known`) and those of each part, tried separately so that no mistake hides
+    the next.
+    """
     errors = list(known)
 
     def attempt(part: Callable[..., object], *arguments: object) -> None:
@@ -205,7 +215,7 @@ def find_errors(settings: Settings, known: Sequence[str] = ()) -> list[str]:
     try:
         catalog = catalog_of(settings)
     except ConfigError as error:
-        return errors or [str(error)]  # it reads the same files: what is wrong in them is known already
+        return errors or [str(error)]  # It reads the same files, whose errors are known already.
     attempt(check_model, settings, catalog, "model", values.get("model"))
     attempt(_check_options, settings, catalog, "options", values.get("model"))
     for name, agent in agents.items():
@@ -215,7 +225,7 @@ def find_errors(settings: Settings, known: Sequence[str] = ()) -> list[str]:
 
 
 def _check_options(settings: Settings, catalog: Catalog, at: str, model: str | None) -> None:
-    """Whether the wire of this model, or of the general one, takes these options."""
+    """Check these options against the wire of this model, or of the general one."""
     table: Any = settings.values
     for step in at.split("."):
         table = table.get(step, {})
@@ -227,7 +237,7 @@ def _check_options(settings: Settings, catalog: Catalog, at: str, model: str | N
             extra = provider.extra if traits.type == CHAT else provider.extra is True
             wire_for(provider, traits, name).check_options(table, model=full, extra=extra)
     except NotFound:
-        return  # of the model, that is told already
+        return  # The model's error is reported already.
     except BadRequest as error:
         origin = settings.origins.get(at) or settings.origins.get(at.partition(".")[0], "settings")
         raise ConfigError(f"{origin}: {at}: {error}") from error
@@ -249,7 +259,7 @@ _PASSED_ON = (
 
 
 def teams_of(values: Mapping[str, Any]) -> dict[str, Team]:
-    """The teams that the settings name."""
+    """Return the teams of the settings."""
     return {
         name: Team(**{**table, "members": frozenset(table.get("members", []))})
         for name, table in values.get("teams", {}).items()
@@ -257,7 +267,7 @@ def teams_of(values: Mapping[str, Any]) -> dict[str, Team]:
 
 
 def _runtime_options(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that a runtime takes under the same names. What is not set has its default there."""
+    """Return the settings that a runtime takes under the same names. Missing ones keep its defaults."""
     passed = {name: values[name] for name in _PASSED_ON if name in values}
     passed.update(values.get("limits", {}))
     passed["teams"] = teams_of(values)
@@ -275,8 +285,10 @@ def _runtime_options(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _named_tools(settings: Settings, without: set[str], model: object) -> list[Tool | Group | Source]:
-    """The built-in groups, and what installed packages bring, that the settings name. Of tools that need a
-    model of another type, those for which there is one."""
+    """Return the built-in groups and installed packages that the settings name.
+
+    Tools that need a model of another type are included if such a model exists.
+    """
     names = settings.values.get("tools", list(DEFAULT_TOOLS))
     for name in names:
         _check_group(settings, name)
@@ -286,7 +298,7 @@ def _named_tools(settings: Settings, without: set[str], model: object) -> list[T
         made["files"] = with_formatters(
             made["files"], formatters_of(settings), check=lambda: _check_programs(settings)
         )
-    find_types: Callable[[], set[ModelType]] = getattr(model, "types", set)  # one model alone has no others
+    find_types: Callable[[], set[ModelType]] = getattr(model, "types", set)  # A single model has no others.
     if "media" in chosen and (types := find_types()):
         made["media"] = media_group(types)
     return [
@@ -298,7 +310,7 @@ def _named_tools(settings: Settings, without: set[str], model: object) -> list[T
 
 
 def _installed(name: str) -> list[Any]:
-    """What an installed package brings: a tool, a group, a source, a list of these, or what makes them."""
+    """Return what an installed package provides: a tool, a group, a source, a list, or a factory of these."""
     brought: Any = load_installed("tools", name)
     if not isinstance(brought, Tool | Group | list | tuple) and callable(brought):
         brought = brought()
@@ -315,7 +327,7 @@ def _check_group(settings: Settings, name: str) -> None:
 
 
 def _load_own_tools(folders: Iterable[Path], warnings: list[str]) -> list[Tool | Group]:
-    """What lies in the `tools` folders beside the settings files."""
+    """Load the `tools` folders next to the settings files."""
     found: list[Tool | Group] = []
     for folder in folders:
         tools, wrong = load_folder(folder / "tools")
@@ -325,8 +337,10 @@ def _load_own_tools(folders: Iterable[Path], warnings: list[str]) -> list[Tool |
 
 
 def _code_folders(settings: Settings, warnings: list[str]) -> list[Path]:
-    """Folders with a settings file whose code may be loaded: the person's own, and those that are trusted.
-    Beside no file nothing is loaded."""
+    """Return folders with a settings file whose code may be loaded: the user's own and trusted ones.
+
+    Without a settings file, nothing is loaded.
+    """
     folders = [
         file.resolve().parent if file == user_file() else file.absolute().parent for file in settings.files
     ]
@@ -338,7 +352,7 @@ def _code_folders(settings: Settings, warnings: list[str]) -> list[Path]:
 
 
 def _may_load(settings: Settings, folder: Path, warnings: list[str]) -> bool:
-    """Whether the code of a folder that is not the person's own is what was trusted."""
+    """Return whether the code of a folder, other than the user's own, is still the trusted one."""
     if folder.resolve() not in settings.sources.folders:
         return False
     found = inspect_paths(folder, [folder / name for name in CODE])
@@ -349,7 +363,10 @@ def _may_load(settings: Settings, folder: Path, warnings: list[str]) -> bool:
 
 
 def _find_skills(settings: Settings, warnings: list[str]) -> list[Source]:
-    """A folder's own are used as they were when it was trusted: what comes or changes later is left out."""
+    """Find skills.
+
+    A folder's skills are used as they were when trusted, without later additions or changes.
+    """
     folders = settings.skill_folders()
     accepted = [Path(file) for file in settings.sources.accepted]
     used = [
@@ -375,12 +392,12 @@ def _mcp_sources(settings: Settings, workspace: Path) -> list[Source]:
 
 
 def lists_folder() -> Path:
-    """Where lists of servers' tools are kept."""
+    """Return the folder for cached tool lists of servers."""
     return data_folder() / "mcp"
 
 
 def _check_programs(settings: Settings) -> None:
-    """ConfigError where what the settings of a trusted folder start is not what was trusted."""
+    """Raise ConfigError if a program started by a trusted folder's settings has changed since."""
     for file in settings.files:
         found = inspect_project(file.parent, file.name)
         if file == user_file() or found.folder not in settings.sources.folders:
@@ -394,8 +411,8 @@ def _check_programs(settings: Settings) -> None:
 def _read_servers(settings: Settings, tables: Mapping[str, Any], file: str | None) -> dict[str, McpServer]:
     path = settings.path(file) if file else None
     servers = read_servers(tables, path, settings.origins, settings.check_servers)
-    # Each runs where the settings are, so that its words name the files that were trusted, wherever in the
-    # folder the program was started.
+    # Each server runs where the settings are. Its command then names the trusted files, whichever subfolder
+    # the program was started in.
     return {
         name: replace(server, cwd=str(settings.path(server.cwd or "."))) if server.command else server
         for name, server in servers.items()
@@ -403,7 +420,7 @@ def _read_servers(settings: Settings, tables: Mapping[str, Any], file: str | Non
 
 
 def agent_of(settings: Settings, name: str, table: AgentTable) -> Agent:
-    """What a table of the settings says. ConfigError where one of its rules is none."""
+    """Return the agent of a settings table. Raise ConfigError if one of its rules is invalid."""
     tools = table.get("tools")
     return Agent(
         name=name,
@@ -422,8 +439,10 @@ def agent_of(settings: Settings, name: str, table: AgentTable) -> Agent:
 
 
 def _reads(settings: Settings) -> list[Rule]:
-    """Reading the workspace needs no question, but for what is likely to be secret. An untrusted project gets
-    none of it. Any rule of the settings about reading has the last word."""
+    """Return the built-in rules for reading the workspace: allowed, but likely secrets need approval.
+
+    An untrusted project gets none of them. Reading rules in the settings override them.
+    """
     if settings.sources.left_out:
         return []
     origin = sentence("rule.built_in")
@@ -432,7 +451,7 @@ def _reads(settings: Settings) -> list[Rule]:
 
 
 def _rules(settings: Settings, table: Mapping[str, Any], at: str) -> list[Rule]:
-    """What allows, then what asks, then what denies: the last match wins."""
+    """Return the allowing, then the asking, then the denying rules: the last match wins."""
     rules = []
     for action in ("allow", "ask", "deny"):
         for place, text in enumerate(table.get(action, [])):

@@ -1,4 +1,4 @@
-"""Edits one table of a TOML file, such as `[mcp.files]`: every other byte, comments too, stays."""
+"""Edits one table of a TOML file, such as `[mcp.files]`. Every other byte stays, including comments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dragoman.sentences import sentence
 
 
 def read_text(file: Path) -> str:
-    """What the file says; nothing where there is none."""
+    """Return the text of the file, empty if it does not exist."""
     try:
         return file.read_bytes().decode() if file.exists() else ""
     except OSError as error:
@@ -33,7 +33,7 @@ def parse_text(text: str, file: Path) -> dict[str, Any]:
 
 
 def with_table(text: str, section: str, name: str, table: Mapping[str, Any], file: Path) -> str:
-    """The text with `[section.name]` at its end. ConfigError where there is one of this name already."""
+    """Append `[section.name]` to the text. Raise ConfigError if this table exists already."""
     if name in parse_text(text, file).get(section, {}):
         raise ConfigError(sentence("file.has_table", file=file, section=section, name=name))
     gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
@@ -47,7 +47,7 @@ def with_table(text: str, section: str, name: str, table: Mapping[str, Any], fil
 
 
 def without_table(text: str, section: str, name: str, file: Path) -> str:
-    """The text without the lines from the table's heading to the next one that is not inside it."""
+    """Remove the lines from the table's heading to the next one outside it."""
     inside = re.compile(rf'\s*\[\s*{section}\s*\.\s*(["\']?){re.escape(name)}\1\s*[.\]]')
     lines: list[str] = []
     skipping = False
@@ -64,7 +64,7 @@ def without_table(text: str, section: str, name: str, file: Path) -> str:
 
 
 def with_key(text: str, section: str, name: str, pair: tuple[str, Any], file: Path) -> str:
-    """The text with one more key in `[section.name]`, right below its heading."""
+    """Add a key to `[section.name]`, directly below its heading."""
     key, value = pair
     heading = re.compile(rf'\s*\[\s*{section}\s*\.\s*(["\']?){re.escape(name)}\1\s*\]')
     lines = text.splitlines(keepends=True)
@@ -76,7 +76,7 @@ def with_key(text: str, section: str, name: str, pair: tuple[str, Any], file: Pa
 
 
 def write_text(file: Path, text: str) -> None:
-    """Whole or not at all, where the file really is: many people's settings are a link."""
+    """Write the file completely or not at all, at the target of a link: many users link their settings."""
     real = Path(os.path.realpath(file))
     try:
         real.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -96,7 +96,7 @@ def toml_key(name: str) -> str:
 
 
 def toml_value(value: Any) -> str:
-    """A JSON text is a TOML text, save for a character that TOML wants escaped."""
+    """Return the value as TOML. JSON strings are TOML strings, except for one character that TOML escapes."""
     if isinstance(value, dict):
         inside = ", ".join(f"{toml_value(key)} = {toml_value(one)}" for key, one in value.items())
         return f"{{ {inside} }}"
@@ -108,7 +108,7 @@ def toml_value(value: Any) -> str:
 def _check_edit(
     before: str, after: str, file: Path, section: str, changes: Mapping[str, dict[str, Any] | None]
 ) -> None:
-    """Whoever edits a text without understanding it had better look at what it means now."""
+    """Check the result of a textual edit by parsing it and comparing its meaning."""
     wanted = parse_text(before, file)
     tables = {**wanted.get(section, {}), **changes}
     wanted[section] = {name: table for name, table in tables.items() if table is not None}

@@ -1,4 +1,4 @@
-"""The plugins that settings name, and those of a `plugins` folder beside them."""
+"""Loads the plugins that settings name, and those of a `plugins` folder next to them."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ _BUILT_IN = {
 
 
 def load_plugins(settings: Settings, folders: list[Path], warnings: list[str]) -> list[Plugin]:
-    """Those of the folders, in the order of their files, then those that the settings name. A table
-    `[plugins.NAME]` has the parameters of either; `enabled = false` leaves one out."""
+    """Return the plugins of the folders in the order of their files, then those that the settings name.
+
+    A table `[plugins.NAME]` has the parameters of either. `enabled = false` leaves one out.
+    """
     tables: dict[str, Mapping[str, Any]] = {**settings.values.get("plugins", {})}
     found: dict[str, Callable[..., object] | Plugin] = {}
     for folder in folders:
@@ -42,8 +44,10 @@ def load_plugins(settings: Settings, folders: list[Path], warnings: list[str]) -
 
 
 def _defined_in(file: Path) -> dict[str, Callable[..., object] | Plugin]:
-    """By name: objects that the file makes, and the classes of which it makes none. A class from which others
-    of the file inherit, or whose name begins with `_`, is there for them."""
+    """Return the plugins of a file by name: its plugin objects, and its classes without objects.
+
+    Base classes of others in the file, and classes whose name starts with `_`, are left out.
+    """
     module = run_file(file)
     made = {one.name: one for one in vars(module).values() if isinstance(one, Plugin)}
     classes = [
@@ -73,8 +77,10 @@ def _made(
     what: Callable[..., object] | Plugin | None,
     found: Iterable[str],
 ) -> Plugin | None:
-    """The plugin with the parameters of its table; None if the settings turn it off. An error names those
-    `found` in folders."""
+    """Return the plugin with the parameters of its table, or None if the settings turn it off.
+
+    Errors list the plugins `found` in folders.
+    """
     options = {key: value for key, value in table.items() if key not in ("use", "enabled")}
     where = settings.origins.get(f"plugins.{name}", "settings")
     if what is None and "use" not in table and name in _BUILT_IN and name not in installed("plugins"):
@@ -102,18 +108,16 @@ def _made(
 
 
 # ── formatters ────────────────────────────────────────────────────────────────────────────────────
-# The formatters and linters that settings name.
+# Loads the formatters and linters that settings name.
 
 
 def formatters_of(settings: Settings) -> list[Formatter]:
-    """In the order in which they are written down: a linter sees what a formatter before it made."""
+    """Return them in the order of the settings: a linter sees the result of earlier formatters."""
     for name, table in settings.values.get("formatters", {}).items():
         origin, program = settings.origins.get(f"formatters.{name}", ""), table["command"][0]
         if "/" in program and not Path(program).is_absolute() and origin.startswith(f"{user_file()}:"):
-            # It would be another program in each folder, and in a clone somebody else's.
-            raise ConfigError(
-                f"{origin}: formatters.{name}: write the name of {program!r} alone, or its absolute path."
-            )
+            # A relative path would be another program in each folder, and in a clone an untrusted one.
+            raise ConfigError(f"{origin}: formatters.{name}: give the name of {program!r}, or its whole path")
     return [
         Formatter(name, tuple(table["files"]), _command(settings, table), table.get("timeout", SECONDS))
         for name, table in settings.values.get("formatters", {}).items()
@@ -122,7 +126,9 @@ def formatters_of(settings: Settings) -> list[Formatter]:
 
 
 def _command(settings: Settings, table: FormatterTable) -> tuple[str, ...]:
-    """With whole paths for files of the workspace: in another one the same name is another program."""
+    """Return the command with absolute paths for workspace files. In another workspace, the same name is
+    another program.
+    """
     words = table["command"]
     return tuple(str(path.absolute()) if (path := _file(settings, word)) else word for word in words)
 

@@ -1,6 +1,6 @@
-"""What a folder says to the model: the instructions of a project, and templates of messages.
+"""Loads a folder's instructions for the model, and its message templates.
 
-Both act, so those of a folder that is not the person's own are used only as they were when it was trusted.
+Both affect the model, so those of a folder other than the user's own are used only as they were when trusted.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from dragoman.config.trust.contents import (
 )
 from dragoman.stored_keys import user_folder
 
-MOST = 64_000  # characters of instructions
+MOST = 64_000  # Maximum characters of instructions.
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _PLACE = re.compile(r"\$(ARGUMENTS|[1-9])")
 
 
 @dataclass(slots=True, frozen=True)
 class ProjectPrompt:
-    """The instructions of a project, and the file they stand in."""
+    """The instructions of a project, and their file."""
 
     file: Path
     text: str
@@ -39,7 +39,7 @@ class ProjectPrompt:
 
 @dataclass(slots=True, frozen=True)
 class Template:
-    """A command of one's own: `$ARGUMENTS` and `$1` to `$9` stand for what follows its name."""
+    """A custom command: `$ARGUMENTS` and `$1` to `$9` are replaced by the words after its name."""
 
     name: str
     text: str
@@ -63,8 +63,10 @@ class Template:
 
 
 def project_prompt(settings: Settings, workspace: Path | None = None) -> ProjectPrompt | None:
-    """The first of its files that is there and may be used, unless the settings want none. Of another
-    workspace than that of the settings, where one is named."""
+    """Return the first usable instruction file, unless the settings disable it.
+
+    `workspace` selects another workspace than that of the settings.
+    """
     if not settings.values.get("project_prompt", True):
         return None
     for name in INSTRUCTIONS:
@@ -76,7 +78,9 @@ def project_prompt(settings: Settings, workspace: Path | None = None) -> Project
 
 
 def templates(settings: Settings) -> dict[str, Template]:
-    """By name. The person's own come first: a project cannot change what a word means to them."""
+    """Return the templates by name. The user's own take precedence, so a project cannot redefine a user's
+    command.
+    """
     found: dict[str, Template] = {}
     for folder, own in ((user_folder() / "commands", True), (settings.workspace / COMMANDS, False)):
         for file in _markdown(folder):
@@ -91,7 +95,7 @@ def _markdown(folder: Path) -> Iterator[Path]:
     try:
         yield from sorted(file for file in folder.glob("*.md") if file.is_file())
     except OSError:
-        return  # what cannot be looked at is not there
+        return  # An unreadable folder counts as missing.
 
 
 def _read(settings: Settings, file: Path, *, own: bool = False) -> str | None:

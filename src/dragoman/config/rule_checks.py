@@ -1,4 +1,4 @@
-"""Checks the rules of settings: those that concern no tool, and denials that were added since the start."""
+"""Checks the rules of settings: those that match no tool, and denials added since the start."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ from dragoman.tools.toolbox import Group
 
 
 def check_misspelled(runtime: Runtime) -> None:
-    """What is misspelled holds nothing back: ConfigError. What is about another folder's tool may be idle
-    here, and is only told of."""
+    """Raise ConfigError for misspelled denials and review patterns, which would have no effect.
+
+    Rules for tools of other folders may have no effect here. They only cause a warning.
+    """
     known = _permissions(runtime)
     for rule in _rules(runtime):
         if rule.action == "deny" and not is_known_later(rule.permission) and not _is_about(rule, known):
@@ -44,8 +46,10 @@ def _refuse_if_near(said: str, pattern: str, known: Iterable[str]) -> None:
 
 
 def near_permissions(runtime: Runtime, rule: Rule) -> str | None:
-    """What may have been meant by a rule that concerns no tool; None where it concerns one, or may do so:
-    what servers of other programs have is not known yet."""
+    """Suggest corrections for a rule that matches no tool. None if it matches, or may match later.
+
+    The tools of servers in other programs are not known yet.
+    """
     known = _permissions(runtime)
     if is_known_later(rule.permission) or _is_about(rule, known):
         return None
@@ -54,13 +58,13 @@ def near_permissions(runtime: Runtime, rule: Rule) -> str | None:
 
 
 def _rules(runtime: Runtime) -> list[Rule]:
-    """Of the settings and of all agents."""
+    """Return the rules of the settings and of all agents."""
     agents = runtime.services.agents.values()
     return [*runtime.services.rules, *(rule for agent in agents for rule in agent.rules)]
 
 
 def _groups(runtime: Runtime) -> list[Group]:
-    """Those that are here, and those that could be."""
+    """Return the active and the available groups."""
     return [*runtime.services.toolbox.groups, *(make() for make in BUILTIN.values())]
 
 
@@ -80,7 +84,7 @@ def _permissions(runtime: Runtime) -> set[str]:
 
 
 def _idle_reviews(runtime: Runtime) -> list[str]:
-    """Patterns of `review` that concern none of them."""
+    """Return patterns of `review` that match no tool."""
     policy = runtime.services.review
     patterns = () if isinstance(policy, str) else policy
     offered = runtime.services.toolbox.offer().tools
@@ -97,9 +101,9 @@ def _is_about(rule: Rule, permissions: Iterable[str]) -> bool:
 
 
 def find_idle_rules(runtime: Runtime) -> Iterator[str]:
-    """Rules and tools that were named and are not there: a word that is misspelled protects nobody.
+    """Yield rules and tools that match nothing: a misspelled name protects nothing.
 
-    What servers of other programs have is not known yet, and is left out.
+    Names of tools on servers are left out, since they are not known yet.
     """
     groups = _groups(runtime)
     permissions = _permissions(runtime)
@@ -124,8 +128,10 @@ _log = logging.getLogger("dragoman.config")
 
 
 class LaterDenials:
-    """The denials of these files that were not in them at first (P13). Everything else in them waits for the
-    next start. While a file cannot be read, what it denied last applies."""
+    """Denials added to these files since the start (P13). All other changes wait for the next start.
+
+    While a file is unreadable, its last denials stay in force.
+    """
 
     def __init__(self, files: Sequence[Path]) -> None:
         self._seen = {file: _state(file) for file in files}
@@ -133,7 +139,7 @@ class LaterDenials:
         self._now = dict(self._first)
 
     def __call__(self, agents: Sequence[str]) -> list[Rule]:
-        """For everybody, and for these agents."""
+        """Return the denials for all agents, and for these."""
         for file, before in self._seen.items():
             if (state := _state(file)) != before:
                 self._seen[file] = state
@@ -155,7 +161,7 @@ def _state(file: Path) -> tuple[int, ...]:
 
 
 def _denials(file: Path, before: Sequence[tuple[str, Rule]]) -> Sequence[tuple[str, Rule]]:
-    """With the agent that each is for; "" is everybody."""
+    """Return the denials, each with its agent. "" means all agents."""
     try:
         tables: dict[str, Any] = tomllib.loads(file.read_bytes().decode("utf-8-sig"))
         agents = tables.get("agents", {}).items()

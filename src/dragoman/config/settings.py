@@ -1,4 +1,4 @@
-"""Reads settings from files, environment and flags, and remembers where each was set."""
+"""Reads settings from files, environment and flags, and records where each was set."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from dragoman.store.address import is_url
 from dragoman.stored_keys import data_folder, user_folder
 
 # ── lines of a settings file ──────────────────────────────────────────────────────────────────────
-# Finds the line of a TOML file on which a setting stands.
+# Finds the line of a setting in a TOML file.
 
 
 _HEADER = re.compile(r"^\s*\[\[?\s*([^\]]+?)\s*\]\]?\s*(?:#.*)?$")
@@ -47,7 +47,7 @@ _STEP = re.compile(r"""[\w-]+|"[^"]*"|'[^']*'""")
 
 
 def line_of(text: str, path: Sequence[str | int]) -> int | None:
-    """The line of the longest beginning of the path that is written down, counted from 1."""
+    """Return the line, counted from 1, of the longest part of the path that exists."""
     wanted = tuple(str(step) for step in path)
     best: tuple[int, int] | None = None
     table: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ def line_of(text: str, path: Sequence[str | int]) -> int | None:
 
 
 def rule_lines(text: str, tables: Mapping[str, Any]) -> dict[str, int]:
-    """The line of each permission rule, by its path: `allow.0`, `agents.clerk.deny.2`."""
+    """Return the line of each permission rule, by its path: `allow.0`, `agents.clerk.deny.2`."""
     found: dict[str, int] = {}
     agents = tables.get("agents")
     named = agents.items() if isinstance(agents, dict) else ()
@@ -107,24 +107,25 @@ _MERGED = (
     *("teams", "prompts"),
     *("providers", "families", "options", "private"),
 )
-_PATHS = ("store", "workspace", "mcp_file")  # in the environment they start where we are, as flags do
-_TABLES = ("server", "limits", "retention", "snapshots", "shell")  # a variable may name what is in them
-_NOT_SETTINGS = ("CONFIG", "TRUST", "CACHE", "RECORDINGS")  # variables of ours that are something else
+# In the environment, they are relative to the current folder, like flags.
+_PATHS = ("store", "workspace", "mcp_file")
+_TABLES = ("server", "limits", "retention", "snapshots", "shell")  # tables whose settings a variable can name
+_NOT_SETTINGS = ("CONFIG", "TRUST", "CACHE", "RECORDINGS")  # Dragoman variables that are not settings.
 
 
 @dataclass(slots=True, frozen=True)
 class Settings:
-    """What holds. `origins` says of each path (`server.port`) where it was set."""
+    """The effective settings. `origins` records for each path (`server.port`) where it was set."""
 
     values: ConfigTable
-    files: tuple[Path, ...] = ()  # the farther first
+    files: tuple[Path, ...] = ()  # the farthest first
     origins: Mapping[str, str] = field(default_factory=dict)
-    sources: Sources = field(default_factory=Sources)  # which files may be used, and what was left out
-    rule_origins: Mapping[str, str] = field(default_factory=dict)  # of each rule (`allow.0`): file and line
+    sources: Sources = field(default_factory=Sources)  # usable files, and what was left out
+    rule_origins: Mapping[str, str] = field(default_factory=dict)  # file and line of each rule (`allow.0`)
 
     @property
     def folder(self) -> Path:
-        """What relative paths of the settings start from: the folder of the nearest file, or this one."""
+        """Return the base of relative paths: the folder of the nearest settings file, or the current one."""
         near = [file for file in self.files if file != user_file()]
         return near[-1].parent if near else self.sources.start
 
@@ -133,17 +134,19 @@ class Settings:
 
     @property
     def workspace(self) -> Path:
-        """The folder that is named; else where the settings are, else where we are."""
+        """Return the configured folder, else the folder of the settings, else the current one."""
         named = self.values.get("workspace")
         return self.path(named) if named else self.folder
 
     @property
     def workspaces(self) -> dict[str, Path]:
-        """Others that conversations may work in, by name."""
+        """Return the other folders for conversations, by name."""
         return {name: self.path(one["folder"]) for name, one in self.values.get("workspaces", {}).items()}
 
     def skill_folders(self) -> list[tuple[Path, bool]]:
-        """Where skills are looked for, and of each whether it is the person's own, whoever made this one."""
+        """Return the folders to search for skills, each with whether the user owns it, whatever
+        created it.
+        """
         named = self.values.get("skills", [])
         return [
             *((self.path(text), self._is_own("skills", text)) for text in named),
@@ -152,14 +155,14 @@ class Settings:
         ]
 
     def check_servers(self, file: Path, data: bytes) -> None:
-        """ConfigError where the mcp_file is not the person's own, and not what it was when it was trusted."""
+        """Raise ConfigError if the mcp_file is not the user's own and has changed since it was trusted."""
         named, origin = self.values.get("mcp_file", ""), self.origins.get("mcp_file", "")
         own = origin.startswith(f"{user_file()}:") and expand(named).is_absolute()
         if not own and any(origin.startswith(f"{one}:") for one in self.files):
             self.sources.check(file, data)
 
     def _is_own(self, setting: str, text: str) -> bool:
-        """Whether a path means the same place in every folder, and the person named it."""
+        """Return whether the user named a path that is the same place in every folder."""
         from_project = self.origins.get(setting, "").startswith(f"{self.sources.project}:")
         return not from_project and expand(text).is_absolute()
 
@@ -172,11 +175,11 @@ def load(
     flags: Mapping[str, object] | None = None,
     decide: Decide | None = None,
 ) -> Settings:
-    """The user's file, the nearest `dragoman.toml` upwards, DRAGOMAN_* and flags: the later wins.
+    """Merge the user's file, the nearest `dragoman.toml` upwards, DRAGOMAN_* and flags. Later ones win.
 
-    A file that is named (or that DRAGOMAN_CONFIG names) takes the place of both files. What comes with a
-    folder is used if `decide` says so; without it, if the person trusted it earlier. ConfigError says the
-    first thing that is wrong.
+    An explicit file (or the one in DRAGOMAN_CONFIG) replaces both files. Content of a folder is used if
+    `decide` allows it. Without `decide`, it is used if the user trusted it earlier. Raise ConfigError with
+    the first error.
     """
     settings, errors = read(file, start=start, environment=environment, flags=flags, decide=decide)
     if errors:
@@ -192,7 +195,7 @@ def read(
     flags: Mapping[str, object] | None = None,
     decide: Decide | None = None,
 ) -> tuple[Settings, list[str]]:
-    """As `load`, with everything that is wrong. What is wrong is left out of the settings."""
+    """Do the same, and return all errors. Invalid settings are left out."""
     named = file or (Path(environment["DRAGOMAN_CONFIG"]) if environment.get("DRAGOMAN_CONFIG") else None)
     decide = decide or decide_from_memory(environment)
     sources = find_sources(named, start or Path.cwd(), decide)
@@ -222,7 +225,7 @@ def read(
 
 
 def _without_untrusted(settings: Settings, decide: Decide) -> Settings:
-    """Less what lies in the workspace without settings beside it, unless it is trusted, too."""
+    """Leave out workspace content that has no settings next to it, unless it is trusted too."""
     paths = [folder for folder, own in settings.skill_folders() if not own]
     paths += [settings.workspace / name for name in PROMPTS]
     paths += [folder / name for folder in settings.workspaces.values() for name in INSTRUCTIONS]
@@ -230,7 +233,7 @@ def _without_untrusted(settings: Settings, decide: Decide) -> Settings:
     foreign = file is not None and settings.origins.get("mcp_file", "").startswith(f"{user_file()}:")
     servers = None
     if file is not None and foreign and not expand(file).is_absolute():
-        servers = settings.path(file)  # the person's own word, but another file in every folder
+        servers = settings.path(file)  # The user set this path, but it is another file in every folder.
     may = consider_paths(settings.sources, settings.workspace, paths, decide, mcp_file=servers)
     if may or servers is None:
         return settings
@@ -239,7 +242,7 @@ def _without_untrusted(settings: Settings, decide: Decide) -> Settings:
 
 
 def schema() -> dict[str, Any]:
-    """For editors: what a file may say, as a JSON schema."""
+    """Return the JSON schema of a settings file, for editors."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_CONFIG.json_schema()}
 
 
@@ -253,15 +256,17 @@ def _read(file: Path) -> tuple[str, dict[str, Any]]:
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise ConfigError(f"'{file}' is not valid TOML. Byte {error.start + 1} is not UTF-8.") from error
-    except (ValueError, RecursionError) as error:  # what TOML refuses, and numbers without end
+        raise ConfigError(
+            f"{file} is not valid TOML: its text is not UTF-8 (byte {error.start + 1})"
+        ) from error
+    except (ValueError, RecursionError) as error:  # Errors of TOML, and of endless numbers.
         raise ConfigError(f"{file} is not valid TOML: {error}") from error
 
 
 def _check(
     values: Mapping[str, Any], origin: str | Path, errors: list[str], text: str = ""
 ) -> dict[str, Any]:
-    """What is right of it. Each error says the place, what is wrong there, and the nearest right name."""
+    """Return the valid settings. Each error names the position, the mistake and the nearest valid name."""
     sound, paths = dict(values), set[str]()
     try:
         _CONFIG.validate_python(sound)
@@ -270,11 +275,11 @@ def _check(
             loc = [step for step in fault["loc"] if step == 0 or not _is_branch(step)]
             path = ".".join(str(step) for step in loc)
             if path in paths:
-                continue  # another branch of the same union
+                continue  # Another branch of the same union.
             paths.add(path)
             line = line_of(text, loc)
             at = f"{origin}, line {line}" if line else str(origin)
-            if not at.startswith("--"):  # a flag is the name already
+            if not at.startswith("--"):  # A flag is the name already.
                 at += f": {path}"
             errors.append(f"{at}: {_describe(fault, loc)}")
             sound = _without(sound, loc)
@@ -282,7 +287,7 @@ def _check(
 
 
 def _without(tables: dict[str, Any], loc: Sequence[int | str]) -> dict[str, Any]:
-    """Less the setting at this place: of a table whose names are merged one by one, only the one name."""
+    """Remove the setting at this position. From a table that is merged by name, remove only that name."""
     key, inner = str(loc[0]), tables.get(str(loc[0]))
     rest = {name: value for name, value in tables.items() if name != key}
     if key in _MERGED and isinstance(inner, dict) and len(loc) > 1:
@@ -291,7 +296,9 @@ def _without(tables: dict[str, Any], loc: Sequence[int | str]) -> dict[str, Any]
 
 
 def _is_branch(step: int | str) -> bool:
-    """pydantic names the branch of a union in the path; a person did not write that."""
+    """Return whether pydantic added this path step for the branch of a union, which the user did
+    not write.
+    """
     return isinstance(step, str) and (step == "float" or step.startswith(("literal[", "function-")))
 
 
@@ -310,13 +317,13 @@ def _describe(fault: Any, loc: Sequence[int | str]) -> str:
 
 
 def _names_beside(loc: Sequence[int | str]) -> list[str]:
-    """The names that could stand where this path ends."""
+    """Return the names allowed where this path ends."""
     kind: Any = ConfigTable
     for step in loc[:-1]:
         hints = get_type_hints(kind) if isinstance(kind, type) else {}
         inner = hints.get(str(step))
         if inner is None:
-            continue  # a name that a person chose, such as an agent's
+            continue  # A name chosen by the user, such as an agent's.
         arguments = get_args(inner)
         kind = arguments[-1] if arguments else inner
     hints = get_type_hints(kind) if isinstance(kind, type) else {}
@@ -345,7 +352,7 @@ def _paths(tables: Mapping[str, Any]) -> list[str]:
 
 
 def _from_environment(environment: Mapping[str, str], errors: list[str]) -> list[tuple[str, dict[str, Any]]]:
-    """DRAGOMAN_MODEL, DRAGOMAN_SERVER_PORT and the like. What is no setting of ours is left alone."""
+    """Return settings from DRAGOMAN_MODEL, DRAGOMAN_SERVER_PORT and the like. Ignore other variables."""
     found: list[tuple[str, dict[str, Any]]] = []
     names = ConfigTable.__annotations__
     for variable, text in sorted(environment.items()):
@@ -366,14 +373,14 @@ def _from_environment(environment: Mapping[str, str], errors: list[str]) -> list
 
 
 def _misspelled(variable: str, key: str, settings: Iterable[str]) -> list[str]:
-    """Other programs may have variables that begin like ours; one that is nearly ours is a slip."""
+    """Return an error for a variable that resembles a setting. Other programs may share the prefix."""
     near = get_close_matches(key, settings, n=2, cutoff=0.8)
     meant = " or ".join(f"DRAGOMAN_{name.upper()}" for name in near)
     return [f"{variable}: unknown setting. Did you mean {meant}?"] if near else []
 
 
 def _value(text: str) -> object:
-    """As TOML would read it; what is no TOML is a text."""
+    """Parse a value as TOML. Anything else is a string."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except (ValueError, RecursionError):
@@ -381,7 +388,7 @@ def _value(text: str) -> object:
 
 
 def _from_flags(flags: Mapping[str, object]) -> list[tuple[str, dict[str, Any]]]:
-    """`{"server.port": 8000}` and the like; None means that it was not given."""
+    """Return settings from flags such as `{"server.port": 8000}`. None means that a flag was not given."""
     found = []
     for path, value in flags.items():
         if value is None:
@@ -393,7 +400,7 @@ def _from_flags(flags: Mapping[str, object]) -> list[tuple[str, dict[str, Any]]]
 
 
 def inspect_folder(folder: Path) -> FolderContents:
-    """All that would be asked about, as one: also what the person's own settings look for in each folder."""
+    """Return everything in a folder that needs trust, including what the user's settings look for there."""
     files, texts, unsafe = dict[str, str](), dict[str, bytes](), list[str]()
     mcp_files, started, unknown = dict[str, None](), dict[str, None](), dict[str, None]()
 

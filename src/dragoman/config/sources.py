@@ -1,4 +1,4 @@
-"""Finds the files that settings come from, and leaves out a folder's own until the person has trusted it."""
+"""Finds the files with settings, and leaves out a folder's own files until the user trusts them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Decide: TypeAlias = Callable[[FolderContents], bool]
 
 @dataclass(slots=True, frozen=True)
 class LeftOut:
-    """A folder whose things are not used, and why."""
+    """A folder whose content is not used, with the reason."""
 
     contents: FolderContents
     reason: str
@@ -37,33 +37,36 @@ class LeftOut:
 
 @dataclass(slots=True)
 class Sources:
-    """Where settings come from. `accepted` has the hash of each file of a folder that may be used."""
+    """The sources of settings. `accepted` has the hash of each usable file of a folder."""
 
-    start: Path = field(default_factory=Path.cwd)  # where we are
-    files: tuple[Path, ...] = ()  # the farther first
+    start: Path = field(default_factory=Path.cwd)  # the current folder
+    files: tuple[Path, ...] = ()  # the farthest first
     project: Path | None = None  # the file among them that came with a folder
-    named: Path | None = None  # the file, if the person named one that is not their own
-    folders: set[Path] = field(default_factory=set)  # that are trusted
+    named: Path | None = None  # the file, if the user named one that is not their own
+    folders: set[Path] = field(default_factory=set)  # trusted folders
     accepted: dict[str, str] = field(default_factory=dict)
     left_out: list[LeftOut] = field(default_factory=list)
 
     def accepts(self, file: Path, data: bytes) -> bool:
-        """Whether these bytes of a folder's file are those that were trusted."""
+        """Return whether these bytes of a folder's file are the trusted ones."""
         return self.accepted.get(os.path.realpath(file)) == hash_of(data)
 
     def check(self, file: Path, data: bytes) -> None:
-        """ConfigError where a file that is read once more is not the one that was trusted.
+        """Raise ConfigError if a file that is read again differs from the trusted one.
 
-        Beside a file that the person named there may be some that were never looked at, such as a pipe.
+        Next to an explicit file, some files may never have been inspected, such as pipes.
         """
         known = self.accepted.get(os.path.realpath(file))
         if known != hash_of(data) and not (known is None and self.named is not None):
             raise ConfigError(f"{file} changed after its review. Start again.")
 
     def consider(self, contents: FolderContents, decide: Decide) -> bool:
-        """Whether what would act in a folder may. What others can write may not, whatever anybody says."""
+        """Return whether the active content of a folder may be used.
+
+        Content that other users can write is always refused, whatever the user decides.
+        """
         if contents.unsafe is None and contents.paths().items() <= self.accepted.items():
-            return True  # nothing, or nothing more than was trusted already
+            return True  # The folder has no content, or only trusted content.
         if contents.unsafe is None and not self._is_refused(contents.folder) and decide(contents):
             self.folders.add(contents.folder)
             self.accepted |= contents.paths()
@@ -73,15 +76,16 @@ class Sources:
         return False
 
     def _is_refused(self, folder: Path) -> bool:
-        """Nobody is asked about a part of what they have just turned down."""
+        """Return whether the folder is part of one that the user has just refused, to avoid asking again."""
         turned_down = (one.contents.folder for one in self.left_out if one.contents.unsafe is None)
         return any(folder.is_relative_to(one) for one in turned_down)
 
 
 def find_sources(named: Path | None, start: Path, decide: Decide) -> Sources:
-    """The person's own file, and the nearest upwards if its folder is trusted; or the one that is named.
+    """Return the user's own file and, if its folder is trusted, the nearest one upwards. An explicit file
+    replaces both.
 
-    Who names a file has chosen it, with what lies beside it.
+    Naming a file accepts it, together with the content next to it.
     """
     sources = Sources(start)
     if named is not None:
@@ -105,12 +109,12 @@ def find_sources(named: Path | None, start: Path, decide: Decide) -> Sources:
 def consider_paths(
     sources: Sources, folder: Path, paths: Iterable[Path], decide: Decide, *, mcp_file: Path | None = None
 ) -> bool:
-    """Whether these things of a folder may be used: what acts there without settings of its own."""
+    """Return whether these paths of a folder may be used, which act there without settings."""
     return sources.consider(inspect_paths(folder, paths, mcp_file), decide)
 
 
 def find_project_file(start: Path) -> Path | None:
-    """The nearest settings file upwards that is not the person's own."""
+    """Return the nearest settings file upwards that is not the user's own."""
     folder = Path(os.path.realpath(start))
     upwards = (above / SETTINGS for above in (folder, *folder.parents))
     near = next((file for file in upwards if file.is_file()), None)
@@ -118,7 +122,7 @@ def find_project_file(start: Path) -> Path | None:
 
 
 def find_files(start: Path) -> list[Path]:
-    """The user's file and the nearest one upwards from here, as far as there are any, trusted or not."""
+    """Return the user's file and the nearest one upwards, if they exist, trusted or not."""
     near = find_project_file(start)
     return [file for file in (user_file(), near) if file is not None and file.is_file()]
 
@@ -135,7 +139,7 @@ def trust_answers() -> TrustAnswers:
 
 
 def decide_from_memory(environment: Mapping[str, str]) -> Decide:
-    """As the person decided earlier, or says in DRAGOMAN_TRUST. Nobody is asked."""
+    """Return a decision by earlier answers or DRAGOMAN_TRUST, without asking."""
 
     def decide(contents: FolderContents) -> bool:
         if is_named_trusted(contents.folder, environment):
@@ -147,7 +151,7 @@ def decide_from_memory(environment: Mapping[str, str]) -> Decide:
 
 
 def is_named_trusted(folder: Path, environment: Mapping[str, str]) -> bool:
-    """Whether DRAGOMAN_TRUST, a list like PATH, names this folder."""
+    """Return whether DRAGOMAN_TRUST, a list like PATH, names this folder."""
     named = environment.get("DRAGOMAN_TRUST", "").split(os.pathsep)
     return any(os.path.realpath(expand(one)) == str(folder) for one in named if one)
 
@@ -166,16 +170,17 @@ _UNUSED = "The nearest dragoman.toml is not used, since its folder is not truste
 
 
 def catalog_from(files: Sequence[Path], check: Callable[[Path, bytes], None]) -> Catalog:
-    """Only the person's own file moves an address together with its key: of another, also of one that they
-    named, they may not have read every line."""
+    """Load the catalog. Only the user's own file can change an address together with its key.
+
+    Users may not have read every line of another file, even one that they named.
+    """
     own = [file for file in files if file == user_file()]
     others = [file for file in files if file != user_file()]
     return load_catalog(*own, project=others[-1] if others else None, check=check)
 
 
 def catalog_here() -> Catalog:
-    """As the programs have it in this folder. Nobody is asked: what comes with a folder that was not trusted
-    before is left out (P11)."""
+    """Return the catalog for this folder without asking. Content of untrusted folders is left out (P11)."""
     named = os.environ.get("DRAGOMAN_CONFIG")
     sources = find_sources(Path(named) if named else None, Path.cwd(), decide_from_memory(os.environ))
     catalog = catalog_from(sources.files, sources.check)

@@ -6,7 +6,7 @@ import re
 from typing import (
     Annotated,
     Literal,
-    Required,  # pydantic wants this one on Python 3.11
+    Required,  # Pydantic requires this one on Python 3.11.
     TypeAlias,
 )
 
@@ -21,7 +21,7 @@ from dragoman.web_address import parse_path, web_address
 from dragoman.wire.http_client.network import is_loopback
 
 # ── durations ─────────────────────────────────────────────────────────────────────────────────────
-# Lengths of time as people write them: `90 days`, `12w`, `36 hours`.
+# Durations as users write them: `90 days`, `12w`, `36 hours`.
 
 
 _SECONDS = {"h": 3600, "d": 24 * 3600, "w": 7 * 24 * 3600, "y": 365 * 24 * 3600}
@@ -42,7 +42,9 @@ _WORDS = {
 
 
 def parse_duration(text: str) -> float:
-    """Seconds. ValueError, in words, where it is none: a month has no length, and a number alone no unit."""
+    """Return seconds. Raise a readable ValueError for an invalid duration: a month has no fixed length, and a
+    bare number has no unit.
+    """
     found = re.fullmatch(r"\s*(\d{1,6})\s*([a-z]+)\s*", text, re.IGNORECASE)
     unit = _WORDS.get(found[2].lower()) if found else None
     if found is None or unit is None or not int(found[1]):

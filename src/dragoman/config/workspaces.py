@@ -1,4 +1,4 @@
-"""The folders of the settings that turns work in: what the model is told there, and what is out of bounds."""
+"""Defines the folders that turns work in: the text for the model there, and the paths out of bounds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from dragoman.workspace.workspaces import Workspace
 
 
 def workspace_of(settings: Settings) -> Path:
-    """The folder that file tools and the shell work in. ConfigError where it is none."""
+    """Return the folder for file tools and the shell. Raise ConfigError if it is not a folder."""
     folder = settings.workspace
     if not folder.is_dir():
         origin = settings.origins.get("workspace", "settings")
@@ -39,8 +39,7 @@ def workspace_of(settings: Settings) -> Path:
 
 
 def workspaces_of(settings: Settings, store: StoreAddress) -> tuple[Workspace, dict[str, Workspace]]:
-    """The folder of the program, and others by name; each with what the model is told there, and with what is
-    out of bounds in it."""
+    """Return the main folder, and others by name, each with the text for the model and its bounds."""
 
     def made(folder: Path, own: str = "") -> Workspace:
         project = project_prompt(settings, folder)
@@ -59,9 +58,11 @@ def workspaces_of(settings: Settings, store: StoreAddress) -> tuple[Workspace, d
 
 
 def _protected(settings: Settings, workspace: Path, store: StoreAddress) -> list[Rule]:
-    """What lies in the workspace and becomes code or prompt at the next start, beside what is so by its name
-    (`tools/permissions.py`). To write there is asked about whatever else is allowed. The store, keys, and
-    what was said about trust, are out of bounds."""
+    """Return rules for workspace files that become code or prompt at the next start.
+
+    Other rules cover such files by name (`tools/permissions.py`). Writing there needs approval, whatever else
+    is allowed. The store, keys and trust answers are out of bounds.
+    """
     file = settings.values.get("mcp_file")
     asked = [
         *settings.files,
@@ -83,8 +84,10 @@ def _protected(settings: Settings, workspace: Path, store: StoreAddress) -> list
 
 
 class _Started:
-    """The rules that protect what is executed later since the settings, or version control, start it. They
-    are computed anew where one of the files that say so has changed: a server runs for weeks."""
+    """Rules that protect files which the settings, or version control, start later.
+
+    They are computed again when one of the underlying files changes, since a server runs for weeks.
+    """
 
     def __init__(self, settings: Settings, workspace: Path) -> None:
         self._settings = settings
@@ -119,7 +122,7 @@ class _Started:
         for programs in found:
             for path in programs.code:
                 yield from _code_rules(workspace, path)
-        for programs in found:  # these come last, and win: a script need not be called like code
+        for programs in found:  # These rules come last and win: a script need not have a code suffix.
             for path in (*programs.files, *programs.folders, *programs.named):
                 for pattern in _patterns(workspace, path):
                     if not pattern.startswith(".."):
@@ -129,12 +132,14 @@ class _Started:
 
 
 def _code_rules(workspace: Path, folder: Path) -> Iterator[Rule]:
-    """For all code of a folder: what has no suffix, or one of code, or the name of a build file."""
+    """Yield rules for all code of a folder: files without a suffix, with a code suffix, or with a build
+    file's name.
+    """
     within = _lexically_within(workspace, folder)
     if within.startswith(".."):
         if not workspace.is_relative_to(folder):
             return
-        within = "."  # the workspace is part of it
+        within = "."  # The folder contains the workspace.
     below = "" if within == "." else f"{within}/"
     yield Rule("files.write", f"{below}*", "ask")
     yield Rule("files.write", f"{below}*.*", "allow")
@@ -144,8 +149,9 @@ def _code_rules(workspace: Path, folder: Path) -> Iterator[Rule]:
 
 
 def _patterns(workspace: Path, path: Path) -> list[str]:
-    """For what is at a path and below, as it is named and where links lead: everything, where the workspace
-    itself lies there."""
+    """Return patterns for a path and everything below, as named and as resolved. If the path contains the
+    workspace, they match everything.
+    """
     patterns: list[str] = []
     for within in dict.fromkeys((_lexically_within(workspace, path), _within(workspace, path))):
         patterns += ["*"] if set(within.split("/")) <= {".", ".."} else [within, f"{within}/*"]
@@ -153,7 +159,7 @@ def _patterns(workspace: Path, path: Path) -> list[str]:
 
 
 def _within(workspace: Path, file: Path) -> str:
-    """As the file tools name it; beginning with .. where it lies outside of it."""
+    """Return the path as file tools name it. It starts with .. outside the workspace."""
     return _lexically_within(workspace, file.resolve())
 
 

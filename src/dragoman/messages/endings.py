@@ -1,4 +1,4 @@
-"""Defines how replies end: Dragoman's words for it, what may follow each, and what the user sees.
+"""Defines how replies end: Dragoman's words, the possible continuations, and the user's notices.
 
 Every wire maps its provider's reasons to these words (`FINISH` in `wire/*/shapes.py`):
 

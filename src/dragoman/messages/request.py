@@ -120,7 +120,7 @@ class Request:
     """Whether users decided that a text format of a model is calls (D7). None if they decided nothing."""
     # deadline for waits between attempts
     deadline: float | None = field(default=None, compare=False, repr=False)
-    # for the caller, who counts their usage
+    # attempts whose usage the caller counts
     lost: list[LostReply] = field(default_factory=list, compare=False, repr=False)
     brought: Callable[[], Iterable[str]] = field(default=tuple, compare=False, repr=False)
     """Texts that users and tools sent in this conversation, including those a request holds in

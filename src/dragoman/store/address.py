@@ -1,4 +1,4 @@
-"""Where a store is: a file on this machine, or a schema of a database server."""
+"""Parses the address of a store: a file on this machine, or a schema of a database server."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from urllib.parse import parse_qsl, urlsplit
 from dragoman.errors import ConfigError
 from dragoman.store.blobs.place import named_blobs
 
-_SCHEME = re.compile(r"([a-z][a-z0-9+.-]+):/", re.IGNORECASE)  # two letters at least: C: is a drive
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]+):/", re.IGNORECASE)  # At least two letters: C: is a drive.
 _POSTGRES = ("postgresql", "postgres")
-MEMORY = ":memory:"  # a store that is gone when it is closed
+MEMORY = ":memory:"  # a store that exists only while it is open
 
 
 @dataclass(slots=True, frozen=True)
 class StoreFile:
-    """An SQLite file, with a folder beside it for locks, and attachments that go nowhere else."""
+    """An SQLite file, with a folder next to it for locks and, by default, attachments."""
 
     path: Path
-    blobs: str | None = None  # where attachments go, as `blobs/place.py` reads it
-    migrates: bool = True  # its tables are brought up to date by whoever opens it
+    blobs: str | None = None  # The place of attachments, as read by `blobs/place.py`.
+    migrates: bool = True  # Opening the store updates its tables.
 
     def __post_init__(self) -> None:
         named_blobs(self.blobs, own="folder")
@@ -36,18 +36,18 @@ class StoreFile:
         return self.path.exists()
 
     def folder(self, data: Path) -> Path:
-        """Where the programs of this machine that use it find each other."""
+        """Return the folder in which processes of this machine that use the store find each other."""
         return self.path.with_name(f"{self.path.name}.files")
 
     @property
     def shown_blobs(self) -> str:
-        """Where attachments go, for a person."""
+        """Return the place of attachments for display."""
         return self.blobs if self.blobs not in (None, "folder") else f"{self.folder(self.path)}/blobs"
 
 
 @dataclass(slots=True, frozen=True)
 class StoreServer:
-    """A PostgreSQL database. Its address may hold a password, and is shown without."""
+    """A PostgreSQL database. Its URL may contain a password, and is displayed without it."""
 
     url: str
     blobs: str | None = None
@@ -63,7 +63,7 @@ class StoreServer:
 
     @property
     def is_there(self) -> bool:
-        return True  # or it says so itself when it is opened
+        return True  # Opening the store reports a wrong address.
 
     def folder(self, data: Path) -> Path:
         return data / f"postgresql-{hashlib.sha256(self.url.encode()).hexdigest()[:16]}.files"
@@ -74,7 +74,7 @@ class StoreServer:
 
 
 def shown_address(url: str) -> str:
-    """Of a database, what a person may read: where it is, and nothing of who comes with which password."""
+    """Return a database URL for display: its location, without user and password."""
     try:
         parts = urlsplit(url)
         options = dict(parse_qsl(parts.query))
@@ -89,17 +89,17 @@ StoreAddress: TypeAlias = StoreFile | StoreServer
 
 
 def is_url(text: str) -> bool:
-    """Whether it is an address, and no path that could be made absolute."""
+    """Return whether it is a URL, and not a path that could be made absolute."""
     return _SCHEME.match(text) is not None
 
 
 def absolute_place(text: str | None) -> str | None:
-    """As it was typed here: a file starts from where we are, the address of a database is what it is."""
+    """Return an absolute path for a relative one. The URL of a database stays unchanged."""
     return text if not text or is_url(text) else str(Path(text).absolute())
 
 
 def store_address(place: str | Path) -> StoreAddress:
-    """What a person names. ConfigError where it is an address that nobody here understands."""
+    """Parse a user's address of a store. Raise ConfigError for an unknown kind of URL."""
     found = _SCHEME.match(str(place))
     if found is None:
         return StoreFile(Path(place))

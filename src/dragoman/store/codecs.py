@@ -1,4 +1,4 @@
-"""How messages, calls, results and questions are written as JSON, wherever they are stored or sent."""
+"""Defines the JSON form of messages, calls, results and questions, wherever they are stored or sent."""
 
 from __future__ import annotations
 

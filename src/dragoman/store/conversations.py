@@ -1,4 +1,4 @@
-"""What a store does with conversations, their messages and calls, and the values it gives back."""
+"""Defines a store's operations on conversations, messages and calls, and the values they return."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from dragoman.messages.message import Message, ToolCall, ToolResult
 
 @dataclass(slots=True, frozen=True)
 class Busy:
-    """What goes on in a conversation: whether a turn is alive, and how many questions are open."""
+    """The activity in a conversation: whether a turn is live, and the number of open questions."""
 
     live: bool = False
     waiting: int = 0
 
 
 class ListChange(NamedTuple):
-    """A line of a user's list of conversations that is new, not what it was, or gone."""
+    """An added, changed or removed entry in a user's list of conversations."""
 
     conversation: str
     reader: str
@@ -29,7 +29,7 @@ class ListChange(NamedTuple):
 
 @dataclass(slots=True, frozen=True)
 class Found:
-    """Where a search found its words: in a message or one of its calls, or (`message` None) in the title."""
+    """A search result: in a message or one of its calls, or (`message` None) in the title."""
 
     message: str | None
     conversation: str
@@ -38,16 +38,18 @@ class Found:
 
 
 class ConversationStore(Protocol):
-    """Conversations: what is known of them besides their messages."""
+    """Conversations without their messages."""
 
     async def add_conversation(self, conversation: Conversation, messages: Sequence[Message] = ()) -> None:
-        """Both or neither. Each message comes after its parent."""
+        """Add the conversation and its messages in one transaction. Each message follows its parent."""
 
     async def conversation(self, id: str) -> Conversation:
-        """Unreadable where its settings are damaged: nothing is to run under settings nobody knows."""
+        """Return a conversation. Raise Unreadable if its settings are damaged: no turn may run with unknown
+        settings.
+        """
 
     async def owner_of(self, conversation: str) -> str:
-        """Whose it is, also where nothing else of it can be read."""
+        """Return the owner, even if nothing else of the conversation is readable."""
 
     async def conversations(
         self,
@@ -60,27 +62,29 @@ class ConversationStore(Protocol):
         tag: str | None = None,
         shared: bool = False,
     ) -> list[Conversation]:
-        """One page, the most recently used first. `before`: `updated` and `id` of the last one seen. With
-        `shared`, also those that others share with the user.
+        """Return one page, the most recently used first. `before` is `updated` and `id` of the last one seen.
 
-        One that cannot be read is listed too: its title says so, and its settings are empty.
+        With `shared`, include those that others share with the user. An unreadable one is listed too: its
+        title says so, and its settings are empty.
         """
 
     async def within(self, conversation: str) -> list[str]:
-        """A conversation and those that its calls opened, the innermost first."""
+        """Return a conversation and those that its calls opened, the innermost first."""
 
     async def opened_by(self, conversation: str, calls: Collection[str]) -> list[Conversation]:
-        """What these calls of a conversation opened, and what the calls in there did, the outermost first."""
+        """Return the conversations these calls opened, including nested ones, the outermost first."""
 
     async def busy(self, conversations: Sequence[str]) -> dict[str, Busy]:
-        """What goes on in each of these."""
+        """Return the activity in each of these conversations."""
 
     async def list_changes(self) -> list[ListChange] | None:
-        """What anybody, also another process, has changed in lists since this was last asked: each line at
-        least once. The first time nothing need be told. None where some of it is not known any more."""
+        """Return list changes by any process since the last query, each at least once.
+
+        The first query need not return any. None if some changes are no longer known.
+        """
 
     async def tags(self, user: str | None = None, *, shared: bool = False) -> list[str]:
-        """Every tag that is in use, by name. With `shared`, also where others share with the user."""
+        """Return all tags in use, by name. With `shared`, include conversations shared with the user."""
 
     async def label_conversation(
         self,
@@ -90,60 +94,72 @@ class ConversationStore(Protocol):
         archived: bool | None = None,
         tags: Sequence[str] | None = None,
     ) -> None:
-        """What is None stays as it is. A turn that begins in an archived one takes it out of the archive."""
+        """Change labels, except those that are None. Starting a turn in an archived conversation unarchives
+        it.
+        """
 
     async def set_title(self, conversation: str, title: str) -> None: ...
 
     async def replace_title(self, conversation: str, before: str | None, title: str) -> bool:
-        """False, and nothing is changed, where it is not called that any more."""
+        """Rename it. Return False without a change if its title is no longer `before`."""
 
     async def change_settings(
         self, conversation: str, change: Callable[[dict[str, JsonValue]], dict[str, JsonValue]]
     ) -> None:
-        """Make new settings of the old ones, with nobody in between. What `change` raises changes nothing."""
+        """Derive new settings from the old ones atomically. An exception of `change` changes nothing."""
 
     async def set_leaf(self, conversation: str, leaf: str, at: float, *, before: str | None = None) -> bool:
-        """Move to another branch. `at` is when; it makes the conversation no older. False, and nothing is
-        moved, where it does not stand at `before` any more."""
+        """Move to another branch. `at` is the time, which never makes the conversation look older.
+
+        Return False without moving if its leaf is no longer `before`.
+        """
 
     async def delete_conversation(self, id: str) -> None:
-        """And with it the conversations that its calls opened, and files that nothing else mentions.
+        """Delete it with the conversations that its calls opened, and files without other references.
 
-        Gone for everybody at once, also where the process dies on the way; a long one is removed in small
-        steps between which others write.
+        It disappears immediately for all users, even if the process dies during the deletion. A long one is
+        removed in small steps, between which others can write.
         """
 
     def untouched(self, before: float) -> AsyncIterator[Conversation]:
-        """Those that people began, in which nothing has happened since then, the oldest first: nor in those
-        that their calls opened. One in which a turn runs, or waits for a person, is none of them."""
+        """Yield top-level conversations without any activity since then, the oldest first.
+
+        This includes activity in conversations that their calls opened. A running or waiting turn excludes
+        them.
+        """
 
     async def delete_untouched(self, before: float) -> list[str]:
-        """Delete them, each only if it is still one at that moment. Returns what was deleted, with those that
-        calls opened. Where another process is at it, nothing is done."""
+        """Delete these conversations, each only if it is still untouched. Return all deleted ones, including
+        nested ones.
+
+        If another process is doing this, do nothing.
+        """
 
     async def export_raw(self, conversation: str) -> dict[str, JsonValue]:
-        """Every row of it as it is stored, readable or not: what is left to do with a damaged one."""
+        """Return every stored row, readable or not, as the last resort for a damaged conversation."""
 
 
 class MessageStore(Protocol):
-    """Messages and calls: written with turns, read by conversation, found by their words."""
+    """Messages and calls: written with turns, read by conversation, searched by words."""
 
     async def messages(self, conversation: str) -> tuple[list[Message], int]:
-        """All of them with their calls, oldest first, and the revision they were read at.
+        """Return all messages with their calls, oldest first, and the revision at which they were read.
 
-        In place of one that cannot be read stands a message whose only part is an `Error`.
+        A message with a single `Error` part replaces an unreadable one.
         """
 
     async def message_texts(self, conversation: str) -> tuple[dict[str, str], int]:
-        """The same as JSON, by id: for who passes them on, and has no use for thousands of objects."""
+        """Return the same as JSON by ID, for callers that pass messages on and need no objects."""
 
     async def revisions(self, conversations: Sequence[str]) -> dict[str, int]:
-        """A number each, which grows with every change of messages or calls."""
+        """Return a number for each, which increases with every change of messages or calls."""
 
     async def message(self, id: str) -> Message: ...
 
     async def call(self, id: str) -> tuple[ToolCall, str, ToolResult | None]:
-        """A call, its conversation, and its result where that waits for a person. May be Unreadable."""
+        """Return a call, its conversation, and its result if that waits for review. Raise Unreadable if
+        damaged.
+        """
 
     async def search(
         self,
@@ -154,8 +170,8 @@ class MessageStore(Protocol):
         distinct: bool = False,
         shared: bool = False,
     ) -> list[Found]:
-        """Where all these words are found, as parts of words too: titles first, then the newest messages.
+        """Return where all these words occur, also as parts of words: titles first, then the newest messages.
 
-        A query is text: it has no operators, and no character in it means anything but itself. With
-        `distinct`, of each conversation only the first; with `shared`, also where others share with the user.
+        A query is plain text without operators or special characters. With `distinct`, return only the first
+        match of each conversation. With `shared`, include conversations shared with the user.
         """

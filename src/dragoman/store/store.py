@@ -1,7 +1,7 @@
-"""The store: everything that outlives a process, as one protocol made of small ones.
+"""Defines the store, which holds everything that outlives a process, as one protocol composed of small ones.
 
-It keeps three promises. What one call writes is written whole or not at all. Of two owners of a turn, only
-the newer can write. What it has returned from is on disk. `tests/store/conformance` tests any implementation.
+It keeps three promises. One call writes everything or nothing. Of two owners of a turn, only the newer can
+write. A write is on disk once its call has returned. `tests/store/conformance` tests any implementation.
 """
 
 from __future__ import annotations
@@ -39,26 +39,27 @@ from dragoman.store.turns import (
 )
 
 # ── people ────────────────────────────────────────────────────────────────────────────────────────
-# What a store knows of people: their keys, their prompts, what they spent, which tools they pinned.
+# Operations on users: their keys, prompts, spending and pinned tools.
 
 
 @dataclass(slots=True, frozen=True)
 class Person:
-    """Somebody who may use a server."""
+    """A user of a server."""
 
     name: str
     created: float
-    account: str | None = None  # issuer and subject, of who signs in at a provider
+    account: str | None = None  # Issuer and subject, for a user who signs in at a provider.
 
 
 @dataclass(slots=True, frozen=True)
 class Identity:
-    """The user of an account at an OpenID Connect provider. `epoch` is part of what their sign-ins are signed
-    with."""
+    """The user of an account at an OpenID Connect provider. `epoch` is part of the signature of their
+    sign-ins.
+    """
 
     person: str
     epoch: str
-    new: bool = False  # signed in for the first time
+    new: bool = False  # first sign-in
 
 
 @dataclass(slots=True, frozen=True)
@@ -66,62 +67,67 @@ class AuditEntry:
     """A line of the audit log: when and from where a user did what to which object."""
 
     at: float
-    action: str  # a noun and a verb, such as `sign_in.failed`
+    action: str  # A noun and a verb, such as `sign_in.failed`.
     person: str = ""
     address: str = ""
     object: str = ""
     details: dict[str, JsonValue] = field(default_factory=dict)
-    seq: int = 0  # given by the store
+    seq: int = 0  # assigned by the store
 
 
 class PeopleStore(Protocol):
-    """People who may use a server, and what belongs to one of them."""
+    """Users of a server, and their data."""
 
     async def add_person(self, name: str, key: str, created: float, *, restore: bool = False) -> None:
-        """`key` is a hash: the key itself is nowhere. BadRequest where the name is taken, or was a removed
-        user's: with `restore`, what is kept under that name is the new user's."""
+        """Add a user. `key` is a hash, since keys are not stored.
+
+        Raise BadRequest if the name is taken, or was a removed user's. With `restore`, the new user gets that
+        user's data.
+        """
 
     async def identify(
         self, issuer: str, subject: str, *, name: str, key: str, epoch: str, created: float
     ) -> Identity | None:
-        """The user of an account, added at the first sign-in under `name`, or under one with a number where
-        that is or was another user's. None where the user was removed."""
+        """Return the user of an account, added at the first sign-in as `name`.
+
+        A number is appended if that is or was another user's name. None if the user was removed.
+        """
 
     async def set_teams(self, person: str, teams: Collection[str]) -> None:
-        """The teams of a user by the groups that their provider names, in place of those it named before."""
+        """Replace a user's teams by the groups that the provider names."""
 
     async def members_of(self, team: str) -> set[str]:
-        """Users for whom the provider named a group like this at their last sign-in."""
+        """Return users with this group at their last sign-in."""
 
     async def epoch_of_identity(self, person: str) -> str | None: ...
 
     async def end_sessions_of_identity(self, issuer: str, subject: str, epoch: str) -> str | None:
-        """Void all sign-ins of an account. Returns its user, None where the account is unknown."""
+        """Invalidate all sign-ins of an account. Return its user, None for an unknown account."""
 
     async def person_with_key(self, key: str) -> str | None: ...
 
     async def key_of(self, person: str) -> str | None:
-        """The hash of their key, as long as they may come in."""
+        """Return the hash of a user's key, as long as the user has access."""
 
     async def end_session(self, id: str, expires: float, now: float) -> None:
-        """A sign-in is void from now on, at every node. It is remembered until its cookie expires."""
+        """Invalidate a sign-in at every server. This is remembered until its cookie expires."""
 
     async def use_once(self, id: str, expires: float, now: float) -> bool:
-        """True for the first who comes with this, at any node, and for nobody after that until it expires."""
+        """Return True for the first use of this ID at any server, and False after that until it expires."""
 
     async def is_session_ended(self, id: str, other: str = "") -> bool:
-        """Whether one of the two is void."""
+        """Return whether one of the two is invalid."""
 
     async def access_revision(self) -> int:
-        """Another number each time somebody lost a right, at any node."""
+        """Return a number that changes whenever a user loses a right, at any server."""
 
     async def people(self) -> list[Person]: ...
 
     async def remove_person(self, name: str) -> None:
-        """From now on they can do nothing: no turn of theirs begins, and none that runs may call a tool."""
+        """Remove a user's access: no turn of this user starts, and running ones cannot call tools."""
 
     async def turns_of_person(self, name: str) -> list[str]:
-        """Their turns that are queued, run or wait: the queued ones first."""
+        """Return the user's queued, running and waiting turns, the queued ones first."""
 
     async def is_removed(self, name: str) -> bool: ...
 
@@ -130,52 +136,57 @@ class PeopleStore(Protocol):
     async def audit(
         self, since: float = 0.0, *, before: int | None = None, limit: int = 1000
     ) -> list[AuditEntry]:
-        """The audit log from then on, newest first, up to the entry before this number."""
+        """Return the audit log since then, newest first, up to the entry before this number."""
 
     async def forget_audit(self, before: float) -> int:
-        """Delete what is older. Returns how much that was."""
+        """Delete older entries and return their number."""
 
     async def prompts(self, user: str) -> dict[str, str]:
-        """A person's own texts, by name."""
+        """Return a user's prompts by name."""
 
     async def set_prompt(self, user: str, name: str, text: str) -> None: ...
 
     async def remove_prompt(self, user: str, name: str) -> None: ...
 
     async def pin(self, user: str, tool: str) -> str | None:
-        """The fingerprint of a foreign tool's definition when this person last let it run."""
+        """Return the fingerprint of an external tool's definition when this user last allowed it."""
 
     async def set_pin(self, user: str, tool: str, fingerprint: str) -> None: ...
 
     async def add_native_model(self, model: str) -> None:
-        """This model has made a native call: its text is never read for calls any more."""
+        """Note that this model made a native call, so that its text is never parsed for calls."""
 
     async def native_models(self) -> set[str]: ...
 
     async def spending(self, since: float = 0.0, user: str | None = None) -> list[Spending]:
-        """What was answered, and which tools were called, since then, by one person or by all: by day,
-        person, model and agent, or tool. Of what was deleted, by whole days."""
+        """Return replies and tool calls since then, of one user or all, by day, user, model and agent, or
+        tool.
+
+        Deleted ones are included by whole days.
+        """
 
 
 # ── files at providers ────────────────────────────────────────────────────────────────────────────
-# What a store knows of files that lie at providers.
+# Operations on files stored by providers.
 
 
 class ProviderFileStore(Protocol):
-    """Blobs that were uploaded: no process uploads one again, and what nobody needs is deleted there."""
+    """Uploaded blobs: no process uploads one again, and unneeded ones are deleted at the provider."""
 
     async def add_provider_file(self, file: ProviderFile, now: float) -> ProviderFile:
-        """Remember it, and return the one that counts: of several uploads of a blob, the first that a store
-        was told of, whatever the clocks of those say who tell it."""
+        """Record an upload and return the one to use.
+
+        Of several uploads of a blob, it is the first one recorded, whatever the clocks of the processes.
+        """
 
     async def provider_file(self, account: str, blob: str, now: float) -> ProviderFile | None:
-        """Of several, which were uploaded at the same time, the first. None where it has expired."""
+        """Return the upload of a blob, the first of simultaneous ones. None if it has expired."""
 
     async def forget_provider_file(self, file: ProviderFile) -> None:
-        """It is not there any more."""
+        """Forget a file that no longer exists."""
 
     async def unwanted_provider_files(self, now: float) -> list[ProviderFile]:
-        """Some of those that are still there, and no conversation mentions any more."""
+        """Return some existing files that no conversation references."""
 
 
 __all__ = [
@@ -218,10 +229,10 @@ __all__ = [
 
 @dataclass(slots=True, frozen=True)
 class Mention:
-    """A row that mentions a blob."""
+    """A row that references a blob."""
 
     noun: str  # message, call, question, queue, signal or upload
-    id: str  # of what is queued or a signal, the turn's; of an upload, nothing
+    id: str  # The turn's ID for a queue entry or a signal. Empty for an upload.
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -242,39 +253,40 @@ class AttachmentStore(Protocol):
     """Attachments and long outputs: bytes under the SHA-256 of their content, each stored once."""
 
     async def put_blob(self, data: bytes) -> str:
-        """The key of these bytes. They are safe from removal for an hour, until something mentions them."""
+        """Store bytes and return their key. They are kept for an hour even without a reference."""
 
     async def put_blob_pieces(self, pieces: AsyncIterable[bytes]) -> tuple[str, int]:
-        """The same for bytes that are still arriving: their key, and how many there were."""
+        """Store bytes that are still arriving. Return their key and their number."""
 
     async def add_upload(self, blob: str, user: str, now: float) -> None:
-        """Remember for a day that this person brought it."""
+        """Remember for a day that this user uploaded it."""
 
     async def add_uploaded_file(self, file: UploadedFile, user: str, limit: int) -> bool:
-        """False if this user's files would then have more bytes than the limit."""
+        """Return False if this user's files would exceed the limit in bytes."""
 
     async def uploaded_file(self, id: str, user: str, now: float) -> UploadedFile:
-        """NotFound if it is missing, another user's, or has expired."""
+        """Return the file. Raise NotFound if it is missing, another user's, or expired."""
 
     async def uploaded_files(self, user: str, now: float) -> list[UploadedFile]:
-        """A user's, the oldest first."""
+        """Return a user's files, the oldest first."""
 
     async def remove_uploaded_file(self, id: str, user: str) -> None:
-        """Messages that contain it keep its bytes."""
+        """Remove the file. Messages that contain it keep its bytes."""
 
     async def mentions(self, blob: str, user: str) -> list[Mention]:
-        """Every row of conversations that this person may read that mentions it, and whether they uploaded
-        it."""
+        """Return rows of conversations readable by this user that reference it, and uploads by this user."""
 
     async def blob(self, key: str) -> bytes:
-        """NotFound where there are none; Unreadable where they are not those that were put there."""
+        """Return the bytes. Raise NotFound if they are missing, and Unreadable if they were altered."""
 
     async def blob_size(self, key: str) -> int:
-        """How many bytes there are. NotFound where there are none."""
+        """Return the number of bytes. Raise NotFound if they are missing."""
 
     def blob_pieces(self, key: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
-        """Those from `start` to before `end`, bit by bit. Where all are read and they are not those that were
-        put there, Unreadable comes before the last piece."""
+        """Yield the bytes from `start` to before `end` in chunks.
+
+        If all bytes are read and they were altered, Unreadable is raised before the last chunk.
+        """
 
 
 class Store(
@@ -292,16 +304,18 @@ class Store(
     ProviderFileStore,
     Protocol,
 ):
-    """The sum of them. Every method may raise StoreUnavailable; what it was to write is then not written."""
+    """All operations together. Every method can raise StoreUnavailable, and then has written nothing."""
 
     async def open(self) -> None: ...
 
     async def close(self) -> None:
-        """Returns when everything that was handed over is written."""
+        """Return when all submitted writes are done."""
 
     async def has_new_writes(self) -> bool:
-        """Whether anybody, also another process, has written since this was last asked."""
+        """Return whether any process has written since the last query."""
 
     async def wait_for_writes(self, seconds: float) -> None:
-        """Until somebody may have written. An engine that cannot notify waits no longer than this, and is to
-        be asked several times a second."""
+        """Wait until a write is likely, at most this long.
+
+        An engine without notifications must be polled several times a second.
+        """

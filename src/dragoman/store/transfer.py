@@ -1,4 +1,4 @@
-"""Exporting a conversation as JSON or Markdown, and importing the JSON again."""
+"""Exports a conversation as JSON or Markdown, and imports the JSON."""
 
 from __future__ import annotations
 
@@ -38,17 +38,18 @@ from dragoman.sentences import sentence
 from dragoman.store.store import Mention, Store
 
 _FORMAT = "dragoman.conversation/1"
-# Settings a stranger may bring; what may be called is not among them.
+# Settings accepted from an untrusted export. They exclude everything that allows calls.
 _HARMLESS: dict[str, type] = {"system": str, "options": dict, "private": dict}
 _FENCE = re.compile(r"^(?P<indent> {0,3})(?P<mark>`{3,}|~{3,})(?P<said>.*)$", re.MULTILINE)
-_MARGIN = MARGIN // 2  # the values of an export are some levels down already
+_MARGIN = MARGIN // 2  # The values of an export are already nested.
 
 
 @dataclass(slots=True, frozen=True)
 class _Whole:
     conversation: Conversation
     messages: list[Message]
-    queued: list[Message] = field(default_factory=list)  # sent, and not answered when it was exported
+    # messages sent but unanswered at the time of the export
+    queued: list[Message] = field(default_factory=list)
 
 
 _WHOLE: Codec[_Whole] = Codec(_Whole)
@@ -57,8 +58,9 @@ _WHOLE: Codec[_Whole] = Codec(_Whole)
 async def export_conversation(
     store: Store, conversation: str, *, private: bool = True
 ) -> dict[str, JsonValue]:
-    """Everything there is: every branch, every call with its result, the conversations of tasks, attachments
-    and long outputs."""
+    """Return everything: all branches, calls with results, conversations of tasks, attachments and long
+    outputs.
+    """
     outermost, *tasks = [await _stored(store, id) for id in reversed(await store.within(conversation))]
     for one in (outermost, *tasks) if not private else ():
         one.conversation.settings.pop("private", None)
@@ -73,7 +75,7 @@ async def export_conversation(
         try:
             blobs[key] = base64.b64encode(await store.blob(key)).decode()
         except (NotFound, Unreadable):
-            continue  # the file is gone; the message that mentions it is not
+            continue  # The file is gone, but the message that references it is not.
     return {
         "format": _FORMAT,
         **_exported(outermost),
@@ -89,7 +91,8 @@ def _exported(one: _Whole) -> dict[str, JsonValue]:
 
 
 async def _stored(store: Store, conversation: str) -> _Whole:
-    info = await store.conversation(conversation)  # first: its leaf is among the messages that are read then
+    # Read it first, so that its leaf is among the messages read afterwards.
+    info = await store.conversation(conversation)
     messages, _ = await store.messages(conversation)
     known = {message.id for message in messages}
     queued = [one.message for one in await store.queued(conversation=conversation)]
@@ -97,9 +100,12 @@ async def _stored(store: Store, conversation: str) -> _Whole:
 
 
 async def import_conversation(store: Store, data: object, *, user: str | None, now: float) -> str:
-    """The id of the new conversation. BadRequest, and nothing stored, where the data is not whole. What was
-    queued comes as messages without an answer below the leaf, which stays where it is: nothing runs until a
-    person has one of them answered."""
+    """Import a conversation and return its ID. Raise BadRequest, and store nothing, if the data is
+    incomplete.
+
+    Queued messages become unanswered messages below the leaf, which stays. No turn runs until a user has
+    one of them answered.
+    """
     if not isinstance(data, Mapping) or data.get("format") != _FORMAT:
         raise BadRequest(sentence("export.unknown", format=_FORMAT))
     check_json(data, "the export", margin=_MARGIN)
@@ -120,7 +126,7 @@ async def import_conversation(store: Store, data: object, *, user: str | None, n
 
 
 def history_of(messages: Sequence[Mapping[str, str]], conversation: Conversation) -> list[Message]:
-    """What a caller brings, `{"role": "user", "content": "Hello"}`, as messages of a new conversation."""
+    """Return a caller's messages, `{"role": "user", "content": "Hello"}`, for a new conversation."""
     history: list[Message] = []
     for one in messages:
         role: Role = "assistant" if one.get("role") == "assistant" else "user"
@@ -136,7 +142,7 @@ def history_of(messages: Sequence[Mapping[str, str]], conversation: Conversation
 
 
 def _read(data: Mapping[str, JsonValue]) -> list[_Whole]:
-    """The conversation, and those of its tasks, which exports of older versions have not."""
+    """Return the conversation and those of its tasks, which exports of older versions lack."""
     tasks = data.get("tasks", [])
     if not isinstance(tasks, list):
         raise BadRequest(sentence("export.tasks"))
@@ -154,7 +160,7 @@ def _read(data: Mapping[str, JsonValue]) -> list[_Whole]:
 
 
 def _with_queued(one: _Whole) -> _Whole:
-    """Each on its own below the leaf: who answers one does not send the others."""
+    """Put each queued message separately below the leaf, so that answering one does not send the others."""
     leaf, metadata = one.conversation.leaf, {"queued": True}
     below = [
         replace(message, parent=leaf, turn=None, metadata={**message.metadata, **metadata})
@@ -164,7 +170,7 @@ def _with_queued(one: _Whole) -> _Whole:
 
 
 def _renamed(exported: Sequence[_Whole], user: str | None, now: float) -> list[_Whole]:
-    """Under new ids, the outermost first, each below the call that opened it."""
+    """Give everything new IDs, the outermost conversation first, each below the call that opened it."""
     conversations: dict[str | None, str] = {}
     calls: dict[str | None, str] = {}
     made: list[_Whole] = []
@@ -200,7 +206,7 @@ def _renamed(exported: Sequence[_Whole], user: str | None, now: float) -> list[_
 
 
 def _settings(info: Conversation) -> dict[str, JsonValue]:
-    """What is masked for the model stays so: the messages hold it as it is."""
+    """Keep private texts, because the messages contain them unmasked."""
     brought = {key: info.settings[key] for key in _HARMLESS if info.settings.get(key) is not None}
     private = brought.get("private")
     texts = [*private, *private.values()] if isinstance(private, dict) else []
@@ -213,7 +219,7 @@ def _settings(info: Conversation) -> dict[str, JsonValue]:
 
 
 def _without_blobs(message: Message, missing: Collection[str]) -> Message:
-    """What names bytes that did not come along, and are not this person's, names bytes that are nowhere."""
+    """Replace references to blobs that were not imported and that this user does not own."""
     if not any(key in missing for key in blobs_of(message)):
         return message
 
@@ -235,7 +241,7 @@ def _without_blobs(message: Message, missing: Collection[str]) -> Message:
 
 
 def _decoded(blobs: JsonValue) -> list[bytes]:
-    """Every file of an export, each checked against its name."""
+    """Return the files of an export, each checked against its name."""
     decoded = []
     for key, text in (blobs if isinstance(blobs, dict) else {}).items():
         try:
@@ -249,13 +255,13 @@ def _decoded(blobs: JsonValue) -> list[bytes]:
 
 
 def markdown(info: Conversation, path: Sequence[Message], queued: Sequence[Message] = ()) -> str:
-    """For reading: who wrote what, what was called with what result, and what waits to be answered."""
+    """Return a readable text: messages with their authors, calls with their results, and queued messages."""
     lines = [f"# {info.title or 'Conversation'}", ""]
     shared = len({message.by for message in path if message.by}) > 1
     goes_on = False
     for message, following in zip_longest(path, path[1:]):
         if message.role == "user" and message.author is not None:
-            goes_on = True  # a plugin asked for more, and nobody said that
+            goes_on = True  # A plugin requested the continuation, without a user message.
             continue
         if not goes_on:
             person = f"Person ({' '.join(message.by.split())})" if shared and message.by else "Person"
@@ -301,7 +307,7 @@ def _paragraphs(message: Message) -> Iterator[str]:
 
 
 def _with_inner(message: Message) -> Iterator[Part]:
-    """The calls of a program after its own."""
+    """Yield the parts, with each program's inner calls after its own call."""
     for part in message.parts:
         yield part
         if isinstance(part, ToolCall):
@@ -309,7 +315,7 @@ def _with_inner(message: Message) -> Iterator[Part]:
 
 
 def _sources(text: Text) -> str:
-    """The sources of a text as a list, each once."""
+    """Return the sources of a text as a list without duplicates."""
     named = {(one.url, one.title): one for one in text.citations if one.url or one.title}
     return "\n".join(
         f"- {_link(one.title or one.url, one.url)}" if one.url else f"- {one.title}" for one in named.values()
@@ -321,15 +327,17 @@ def _linked_file(file: File) -> str:
 
 
 def _link(words: str, address: str) -> str:
-    """Neither is cut short by what is in it."""
+    """Return a Markdown link, with characters escaped that would end either part."""
     said = re.sub(r"[][\\]", r"\\\g<0>", words)
     target = re.sub(r"[\s()<>]", lambda found: quote(found[0]), address)
     return f"[{said}]({target})"
 
 
 def _open_fence(text: str) -> list[str]:
-    """What closes the code that a text leaves open, as one that was stopped does: else all that follows would
-    be code, too."""
+    """Return the end marker of a code block that the text leaves open, as in an interrupted reply.
+
+    Without it, everything that follows would be code too.
+    """
     opened, indent = "", ""
     for found in _FENCE.finditer(text):
         mark, said = found["mark"], found["said"].strip()
@@ -345,13 +353,14 @@ def _backticks(text: str) -> int:
 
 
 # ── who may see an attachment ─────────────────────────────────────────────────────────────────────
-# Who may see a blob: whoever may see a message or a result that holds it, and who uploaded it.
+# Decides who can see a blob: readers of a message or result that contains it, and its uploader.
 
 
 async def may_see(store: Store, blob: str, user: str) -> bool:
-    """Whether one of this person's conversations holds it, or they uploaded it within the last day.
+    """Return whether one of this user's conversations contains it, or the user uploaded it within the last
+    day.
 
-    That a row mentions it is not enough: arguments and values, too, may hold any text.
+    A reference alone is not enough: arguments and values can contain any text.
     """
     for mention in await store.mentions(blob, user):
         if mention.noun == "upload":
@@ -379,7 +388,7 @@ async def _held(store: Store, mention: Mention) -> set[str]:
 
 
 def blobs_of(message: Message) -> Iterator[str]:
-    """The blobs that a message and the results of its calls hold."""
+    """Yield the blobs that a message and the results of its calls contain."""
     for part in (*message.parts, *message.inner):
         if isinstance(part, File) and part.blob:
             yield part.blob

@@ -1,6 +1,6 @@
-"""What a store does with turns, their facts, the queue and live events, and the values it takes and gives.
+"""Defines a store's operations on turns, facts, the queue and live events, and their values.
 
-The store knows nothing of what facts and events mean: they come as JSON text and are given back in order.
+The store does not interpret facts and events: they arrive as JSON text and are returned in order.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from dragoman.messages.questions import Answer, Grant, Question
 from dragoman.messages.usage import Usage
 
 # ── questions and signals ─────────────────────────────────────────────────────────────────────────
-# What a store does with questions to a person, with signals to a turn and with grants.
+# Operations on questions to users, signals to turns, and grants.
 
 
 SignalKind: TypeAlias = Literal[
-    "answer",  # a question was answered
-    "result",  # a client delivers what its tool gave
-    "steer",  # a person says something while the turn runs
+    "answer",  # A question was answered.
+    "result",  # A client delivers the result of its tool.
+    "steer",  # A user sends a message while the turn runs.
     "cancel",
-    "follow",  # another process wants to read the turn's events while it runs
+    "follow",  # Another process wants to read the turn's events while it runs.
 ]
 
 
 @dataclass(slots=True, frozen=True)
 class Signal:
-    """Something that came in for a turn from outside and is not yet among its facts."""
+    """A signal from outside the turn that is not yet among its facts."""
 
     seq: int
     kind: SignalKind
@@ -43,21 +43,21 @@ class Signal:
 
 @dataclass(slots=True, frozen=True)
 class Signalled:
-    """A turn for which signals wait to be read, up to the number `newest`."""
+    """A turn with unread signals, up to the number `newest`."""
 
     turn: str
     newest: int
-    only_followed: bool  # nothing came in that would move it
+    only_followed: bool  # No signal moves the turn.
 
 
 class QuestionStore(Protocol):
-    """Questions: written with a turn's facts, answered once. One that cannot be read is in no list."""
+    """Questions: written with a turn's facts, answered once. Lists omit unreadable ones."""
 
     async def question(self, id: str) -> Question:
-        """May be Unreadable."""
+        """Return a question. Raise Unreadable if it is damaged."""
 
     async def conversation_of_question(self, id: str) -> str:
-        """Where it is asked, also where nothing else of it can be read."""
+        """Return its conversation, even if nothing else of it is readable."""
 
     async def questions(
         self,
@@ -68,58 +68,66 @@ class QuestionStore(Protocol):
         limit: int = 2**31,
         shared: bool = False,
     ) -> list[Question]:
-        """The open ones, oldest first; `after` one of them, at most `limit`. With `shared`, also those in
-        conversations of others that this user may answer."""
+        """Return open questions, oldest first, after the one named `after`.
+
+        With `shared`, include those in shared conversations that this user may answer.
+        """
 
     async def questions_of(self, turn: str) -> list[Question]:
-        """The open and the settled ones, oldest first."""
+        """Return open and settled questions, oldest first."""
 
     async def answer(
         self, question: str, answer: Answer, grants: Sequence[Grant] = (), *, by: str | None = None
     ) -> Question:
-        """Settle a question, once, with what it grants, and post the answer to its turn. AlreadyAnswered also
-        where somebody has cancelled the turn, which may not have heard of that yet; Forbidden where `by` may
-        not answer at this moment."""
+        """Settle a question once, store its grants, and post the answer to its turn.
+
+        Raise AlreadyAnswered also after a cancel that the turn has not read yet. Raise Forbidden if `by` has
+        no right to answer now.
+        """
 
 
 class SignalStore(Protocol):
-    """Signals: posted by anybody, read by the turn's owner, who strikes them off with a fact."""
+    """Signals: posted by any process, read by the turn's owner, who deletes them together with a fact."""
 
     async def post(self, turn: str, kind: SignalKind, body: dict[str, JsonValue]) -> bool:
-        """Put a signal where the turn's owner finds it. False where the turn takes none of this kind.
+        """Post a signal to the turn's owner. Return False if the turn does not accept this kind.
 
-        A `follow` is there once, however often it is posted, and stays until the turn ends. A `result` is
-        taken once, and not after a cancel: AlreadyAnswered.
+        A `follow` is stored once, however often it is posted, and stays until the turn ends. A `result` is
+        accepted once, and not after a cancel: otherwise, raise AlreadyAnswered.
         """
 
     async def signals(self, turn: str) -> list[Signal]:
-        """Those not yet struck off, oldest first, without any that cannot be read."""
+        """Return unrecorded signals, oldest first, without unreadable ones."""
 
     async def withdraw_steering(self, turn: str, signal: int) -> bool:
-        """Take a steering message back. False where it has been struck off, or was never there."""
+        """Withdraw a steering message. Return False if it was recorded or never existed."""
 
     async def turns_with_signals(self, *, own: Collection[str] | None = None) -> list[Signalled]:
-        """Of those that are only asked to be followed, `own` alone, if it is named: every turn that somebody
-        watches is one of them, and none but its owner need know."""
+        """Return turns with signals. Those with only `follow` signals are limited to `own`, if given.
+
+        Every watched turn has one, and only its owner needs to know.
+        """
 
 
 class GrantStore(Protocol):
-    """Rules that people gave, most of them by an answer."""
+    """Rules that users gave, mostly by an answer."""
 
     async def grants(self, conversation: str | None = None, *, user: str | None = None) -> list[Grant]:
-        """Those that hold in a conversation, with what is denied in the one whose call opened it, for what
-        this user sends there: the user's own, and what its owner denies; for one who takes part no longer,
-        a denial of everything. Else all of a user's, or all."""
+        """Return the grants for what this user sends in a conversation, or all of a user's, or all.
+
+        They are the user's grants, the owner's denials, and the denials of the parent conversation. A user
+        who no longer takes part gets a denial of everything.
+        """
 
     async def add_grant(self, grant: Grant) -> None:
-        """One that a person gave without being asked."""
+        """Add a rule that a user gave without a request."""
 
     async def revoke(self, grant: str) -> None: ...
 
 
 @dataclass(slots=True, frozen=True)
 class TurnRow:
-    """A turn as the store sees it. `owner` is the process that runs it, or None."""
+    """A stored turn. `owner` is the process that runs it, or None."""
 
     id: str
     conversation: str
@@ -130,12 +138,12 @@ class TurnRow:
     epoch: int
     owner: str | None
     created: float
-    sender: str | None = None  # the user who sent its message; None: who owns the conversation
+    sender: str | None = None  # The user who sent its message. None: the conversation's owner.
 
 
 @dataclass(slots=True, frozen=True)
 class Rating:
-    """What a user thinks of the answer of a turn, with a note on why."""
+    """A user's rating of a turn's answer, with a note."""
 
     turn: str
     user: str
@@ -144,13 +152,16 @@ class Rating:
     at: float = 0.0
 
 
-KEPT = 24 * 3600.0  # seconds for which the key of a send is kept
+KEPT = 24 * 3600.0  # Seconds to keep the key of a send.
 
 
 @dataclass(slots=True, frozen=True)
 class SendKey:
-    """What a send is known by if it comes again: it joins the turn that a send of the same user has begun
-    under this name since then. `sum` is a hash of what is sent."""
+    """The idempotency key of a send: a repeated send joins the turn that the same user's first send has
+    started.
+
+    It applies to sends after `since`. `sum` is a hash of the content.
+    """
 
     name: str
     sum: str
@@ -158,7 +169,7 @@ class SendKey:
 
 
 class SentBefore(Exception):
-    """A send with the same key has begun this turn: nothing was stored."""
+    """An earlier send with this key has started this turn, so nothing was stored."""
 
     def __init__(self, turn: str) -> None:
         super().__init__(turn)
@@ -167,11 +178,11 @@ class SentBefore(Exception):
 
 @dataclass(slots=True, frozen=True)
 class Start:
-    """A turn that is to begin: with a new message, or (`message` None) once more at one that is there.
+    """A turn to start: with a new message, or (`message` None) as another answer to an existing one.
 
-    A message whose parent is None hangs on the conversation's leaf, unless `root` is set. With `beside`, an
-    answer may be made once more while others are. With `opens`, its conversation is added before it, with
-    this history: all of it or nothing.
+    A message without a parent goes below the conversation's leaf, unless `root` is set. `beside` allows
+    another answer while others are running. `opens` is a conversation that is added with its history in the
+    same transaction.
     """
 
     turn: str
@@ -186,12 +197,12 @@ class Start:
     key: SendKey | None = None
     opens: Conversation | None = None
     history: Sequence[Message] = ()
-    by: str | None = None  # the user who sends it, and has to be allowed to at this moment; None: the owner
+    by: str | None = None  # The sending user, who needs the right at this moment. None: the owner.
 
 
 @dataclass(slots=True, frozen=True)
 class Started:
-    """A turn that has begun, and what it begins with. `message` is None where it answers an old one."""
+    """A started turn. `message` is None if it answers an existing message."""
 
     turn: TurnRow
     conversation: Conversation
@@ -201,36 +212,37 @@ class Started:
 
 @dataclass(slots=True, frozen=True)
 class Queued:
-    """A turn that begins when the one before it is over, and what it begins with."""
+    """A turn that starts when the previous one is over."""
 
     turn: str
     conversation: str
     message: Message
-    fact: str = ""  # its first
+    fact: str = ""  # its first fact
     sender: str | None = None
 
 
 @dataclass(slots=True)
 class Change:
-    """Everything one transaction writes for a turn."""
+    """Everything that one transaction writes for a turn."""
 
     conversation: str = ""
     facts: list[str] = field(default_factory=list)
     messages: list[Message] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
-    made: list[ToolCall] = field(default_factory=list)  # new ones, by programs
+    made: list[ToolCall] = field(default_factory=list)  # new calls by programs
     held: dict[str, ToolResult] = field(default_factory=dict)  # results under review, by call
-    questions: list[Question] = field(default_factory=list)  # new ones
-    closed: dict[str, str] = field(default_factory=dict)  # questions nobody need answer, and why
-    signals: list[int] = field(default_factory=list)  # read and now among the facts
+    questions: list[Question] = field(default_factory=list)  # new questions
+    # questions that need no answer, each with the reason
+    closed: dict[str, str] = field(default_factory=dict)
+    signals: list[int] = field(default_factory=list)  # signals that are now among the facts
     leaf: tuple[str | None, str] | None = None  # moved from, to
-    usage: Usage | None = None  # of the whole turn, when it ends: what it adds to the conversation's
+    usage: Usage | None = None  # Usage of the whole turn at its end, to add to the conversation's.
     state: str = ""
     live: bool = True
     steerable: bool = True
 
     def add(self, other: Change) -> None:
-        """Put in what another change writes, later."""
+        """Add another, later change."""
         self.messages += other.messages
         later = {call.id for call in other.calls}
         self.calls = [call for call in self.calls if call.id not in later] + other.calls
@@ -242,31 +254,33 @@ class Change:
 
 
 class Unread(Exception):
-    """A person said something to the turn, or cancelled it, before it could stop listening."""
+    """A user sent a message or cancelled before the turn could stop accepting signals."""
 
 
 class TurnStore(Protocol):
-    """Turns and their facts: one owner at a time writes, and what it writes is whole."""
+    """Turns and their facts: one owner at a time writes, in complete transactions."""
 
     async def start(self, start: Start) -> Started | None:
-        """Begin a turn, or (None) put it in the queue. TurnBusy where its branch is running; SentBefore where
-        its key is taken, and KeyReused where that was for something else; NotFound where `by` does not take
-        part in the conversation."""
+        """Start a turn, or (None) queue it.
+
+        Raise TurnBusy if its branch has a running turn, and NotFound if `by` does not take part in the
+        conversation. For a used key, raise SentBefore, or KeyReused if the content differed.
+        """
 
     async def turn_of_key(self, user: str, key: SendKey) -> str | None:
-        """The turn that was begun under it. KeyReused where that was for something else."""
+        """Return the turn started with this key. Raise KeyReused if the content differed."""
 
     def append(
         self, turn: str, epoch: int, seq: int, change: Change, *, sync: bool = False
     ) -> asyncio.Future[None]:
         """Write a change whose first fact has number `seq`.
 
-        Takes its place in the order of writes when it is called; it need not be awaited. The next one
-        fails if this one did. A change of messages or calls raises the conversation's revision by one.
+        The call fixes its position in the order of writes and need not be awaited. The next write fails if
+        this one did. A change of messages or calls increases the conversation's revision by one.
 
-        Fenced where the epoch is old; StoreUnavailable where one before it was not written. `Unread` where
-        the turn is to stop taking steering messages and one has come in meanwhile, or is to be completed and
-        somebody has cancelled it.
+        Raise Fenced if the epoch is old, and StoreUnavailable if an earlier write failed. Raise `Unread` if
+        the turn is to stop accepting steering messages and one has arrived, or is to complete and was
+        cancelled.
         """
 
     async def turn(self, id: str) -> TurnRow: ...
@@ -274,89 +288,98 @@ class TurnStore(Protocol):
     async def turn_of_call(self, call: str) -> TurnRow: ...
 
     async def turns(self, conversation: str) -> list[TurnRow]:
-        """All of them, oldest first."""
+        """Return all turns, oldest first."""
 
     async def rate(self, rating: Rating) -> None:
-        """Keep what a user thinks of an answer, in place of what they thought before."""
+        """Store a user's rating of an answer, replacing an earlier one."""
 
     async def remove_rating(self, turn: str, user: str) -> None: ...
 
     async def ratings(self, conversation: str | None = None) -> list[Rating]:
-        """Those of one conversation, or all, oldest first."""
+        """Return the ratings of one conversation, or all, oldest first."""
 
     async def live_turns_among(self, conversations: Collection[str]) -> list[TurnRow]:
-        """Those that are not over in any of these."""
+        """Return the unfinished turns in these conversations."""
 
     async def live_turns(self, conversation: str | None = None) -> list[TurnRow]:
-        """Those that are not over, of one conversation or of all, oldest first."""
+        """Return the unfinished turns of one conversation or of all, oldest first."""
 
     async def live_turns_named(self, turns: Collection[str]) -> list[TurnRow]:
-        """Those of these that are not over."""
+        """Return those of these turns that are not over."""
 
     async def facts(self, turn: str) -> list[str]:
-        """All of them in order; none for a turn that is not there. Unreadable where one is damaged."""
+        """Return all facts in order, none for an unknown turn. Raise Unreadable if one is damaged."""
 
     async def claim(self, turn: str) -> int | None:
-        """Become the owner. The new epoch, or None where the turn is over or its owner is alive."""
+        """Become the owner and return the new epoch. None if the turn is over or its owner is alive."""
 
     async def is_abandoned(self, turn: str) -> bool:
-        """Whether it is not over and nobody runs it: it has no owner, or a dead one."""
+        """Return whether it is unfinished and no process runs it: it has no owner, or a dead one."""
 
     async def abandoned_turns(self, *, waiting: bool = True) -> list[TurnRow]:
-        """Those that are not over and nobody runs, oldest first; if `waiting` is False, without those that
-        wait for a person and have got no answer yet, of which there may be very many: unless it was a tool
-        that asked, which is gone."""
+        """Return unfinished turns that no process runs, oldest first.
+
+        `waiting=False` omits the possibly many turns that wait for a user without an answer so far. Turns
+        whose tool asked are included, because the tool is gone.
+        """
 
     async def own_turns(self) -> list[TurnRow]:
-        """Those that are not over and belong to this process."""
+        """Return the unfinished turns of this process."""
 
     async def running_turns(self) -> list[TurnRow]:
-        """Those that somebody runs and that do not wait for a person, nor do all tasks they gave; without the
-        turns of tasks."""
+        """Return the running turns that do not wait for a user, and whose tasks do not all wait.
+
+        Turns of tasks are not included.
+        """
 
     async def nodes(self) -> list[str]:
-        """The living processes that have the store open, this one excepted, by the names under which they own
-        turns: an id, the number of the process and, where there are several, the machine."""
+        """Return the other living processes that have the store open, by their names as owners of turns.
+
+        A name has an ID, the process number and, if several machines can be involved, the machine.
+        """
 
     async def close_turn(self, turn: str) -> None:
-        """End, as cancelled and without a fact, a turn whose facts cannot be read."""
+        """End a turn with unreadable facts as cancelled, without a fact."""
 
     async def release(self, turn: str, epoch: int) -> None:
-        """Own it no longer, so that anybody may claim it."""
+        """Give up ownership, so that any process may claim it."""
 
 
 class QueueStore(Protocol):
-    """Turns that begin when the one before them is over. One that cannot be read never begins."""
+    """Turns that start when the previous ones are over. An unreadable one never starts."""
 
     async def start_queued(self, turn: str) -> Started | None:
-        """Begin it where the one it waited for ended. None where it is gone, or has to wait for another."""
+        """Start it after the turn it waited for. None if it is gone, or has to wait for another."""
 
     async def is_queued(self, turn: str) -> bool: ...
 
     async def queued(self, *, turn: str | None = None, conversation: str | None = None) -> list[Queued]:
-        """What waits for its turn, the first first."""
+        """Return queued turns in their order."""
 
     async def renew_queued(self, conversation: str, renew: Callable[[str], str]) -> None:
-        """Begin what is queued in a conversation with what this makes of its first fact."""
+        """Replace the first fact of each turn queued in a conversation."""
 
     async def unqueue(self, turn: str) -> bool:
-        """Call it off. False where it has begun, or was never there."""
+        """Remove it from the queue. Return False if it has started or never existed."""
 
     async def change_queued(self, turn: str, parts: Sequence[Part]) -> bool:
-        """Let it begin with another message. False where it has begun, or was never there."""
+        """Replace its message. Return False if it has started or never existed."""
 
     async def reorder_queue(self, conversation: str, turns: Sequence[str]) -> None:
-        """These of the conversation's queue come first, in this order. What has begun is passed over."""
+        """Move these turns to the front of the conversation's queue, in this order.
+
+        Started ones are skipped.
+        """
 
     async def queue_marks(self, conversations: Sequence[str]) -> dict[str, str]:
-        """For each that has something queued, or steered by, a text which changes with that."""
+        """Return a text for each with queued or steering messages, which changes with them."""
 
     async def queue(self, conversation: str | None = None) -> list[str]:
-        """Turns that may begin now: the one they waited for is over."""
+        """Return turns that may start now: the ones they waited for are over."""
 
 
 class StoredEvent(NamedTuple):
-    """What a turn published, under its number."""
+    """A published event of a turn, with its number."""
 
     turn: str
     seq: int
@@ -364,37 +387,39 @@ class StoredEvent(NamedTuple):
 
 
 class EventStore(Protocol):
-    """What turns publish while they run, for followers in other processes.
+    """Published events of running turns, for followers in other processes.
 
-    Nothing depends on events: they may be lost when a machine dies, and those of turns that have ended are
-    dropped when a store is opened.
+    Nothing depends on events: they may be lost when a machine dies. Those of ended turns are dropped when a
+    store opens.
     """
 
     async def put_events(self, events: Sequence[StoredEvent], epochs: Mapping[str, int]) -> None:
-        """Of any number of turns, each of which the caller has owned since this epoch. A number that is there
-        already gets the new body; what belongs to a turn that is gone, or another's by now, is dropped."""
+        """Store events of any number of turns, each owned by the caller since this epoch.
+
+        An existing number gets the new body. Events of turns that are gone or have another owner are dropped.
+        """
 
     async def events(self, after: Mapping[str, int], limit: int = 1000) -> list[StoredEvent]:
-        """Of each of these turns, those with a higher number than this, in order."""
+        """Return each turn's events after this number, in order."""
 
     async def wait_for_events(self, seconds: float) -> None:
-        """Until another process may have put some, and no longer than this."""
+        """Wait until another process may have stored events, at most this long."""
 
     async def drop_events(self, turn: str) -> None: ...
 
 
 # ── the queue of turns ────────────────────────────────────────────────────────────────────────────
-# A queue of turns that wait for somebody to run them, and the one for a single process.
+# Queues turns for workers, with an implementation for a single process.
 
 
 Work: TypeAlias = Callable[[str], Awaitable[None]]
 
 
 class JobQueue(Protocol):
-    """Hands turns out to whoever works, each to one at a time.
+    """Hands each turn out to one worker at a time.
 
-    It may forget, and may hand out what is over: whoever takes a turn claims it in the store, and turns that
-    nobody runs are put here again.
+    It may lose turns, and may hand out finished ones. The worker claims the turn in the store, and turns that
+    no process runs are queued again.
     """
 
     async def open(self) -> None: ...
@@ -402,21 +427,25 @@ class JobQueue(Protocol):
     async def close(self) -> None: ...
 
     async def put(self, turn: str, *, urgent: bool = False, delay: float = 0.0) -> None:
-        """Let somebody run it, in so many seconds, before those that are not urgent. Nothing happens where
-        it waits here already: to be run now, or later, each for itself."""
+        """Queue a turn, to run after `delay` seconds, and before those that are not urgent.
+
+        Nothing happens if it is queued already. Immediate and delayed entries are separate.
+        """
 
     async def work(self, run: Work, *, places: int) -> None:
-        """Run what is handed out, so many at once, until this is cancelled: what runs then goes on."""
+        """Run turns from the queue, at most `places` at the same time, until cancelled. Running ones continue
+        then.
+        """
 
     async def waiting(self) -> tuple[int, float]:
-        """How many turns wait here for a worker, and for how many seconds the first of them has."""
+        """Return the number of queued turns, and the seconds for which the first has waited."""
 
     def alone(self) -> AbstractAsyncContextManager[None]:
-        """Nobody else, in any process, is in here at the same time."""
+        """Exclude all others, in any process, during the block."""
 
 
 def job_queue_of(store: object) -> Callable[[], JobQueue] | None:
-    """Makes the queue that every process of this store sees; None where the store has none."""
+    """Return a function that makes the queue shared by all processes of this store. None if it has none."""
     return getattr(store, "job_queue", None)
 
 
@@ -433,7 +462,9 @@ class MemoryJobs:
         self._lock = asyncio.Lock()
 
     async def open(self) -> None:
-        """Empty, also where it was open before, in another event loop: who opens it finds what waits."""
+        """Start empty, even if it was open before in another event loop: opening finds waiting
+        turns again.
+        """
         self._waiting, self._turns, self._later = [], set(), set()
         self._more, self._lock = asyncio.Event(), asyncio.Lock()
 

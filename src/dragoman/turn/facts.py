@@ -35,8 +35,8 @@ class NodeRules:
     Any process that runs the turn applies them too (P14).
     """
 
-    rules: tuple[Rule, ...] = ()  # from its settings
-    agent: tuple[Rule, ...] = ()  # of the turn's first agent
+    rules: tuple[Rule, ...] = ()  # rules from its settings
+    agent: tuple[Rule, ...] = ()  # rules of the turn's first agent
     mode: str = "auto"
     review: str | dict[str, str] = "never"
 

@@ -1,1 +1,1 @@
-"""Trust of folders: what in one would act, who could change it, and what the person said of it."""
+"""Decides on trust in folders: active content, users who could change it, and the user's answer."""

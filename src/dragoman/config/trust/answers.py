@@ -1,4 +1,4 @@
-"""Remembers, in the person's own data folder, which folders they trusted and what was in them then."""
+"""Remembers in the user's data folder which folders the user trusted, and their content at that time."""
 
 from __future__ import annotations
 
@@ -18,18 +18,20 @@ FILE = "trust.json"
 
 @dataclass(slots=True, frozen=True)
 class TrustAnswer:
-    """What a person said of a folder, and the files it was about."""
+    """A user's answer about a folder, and the files that it covers."""
 
     trusted: bool
     when: float
     files: Mapping[str, str] = field(default_factory=dict)
 
     def covers(self, contents: FolderContents) -> bool:
-        """Whether all that would act now was there when they answered. What is gone does not act."""
+        """Return whether all active content existed unchanged at the time of the answer. Removed files do not
+        matter.
+        """
         return all(self.files.get(name) == hash for name, hash in contents.files.items())
 
     def changes(self, contents: FolderContents) -> list[str]:
-        """In words, what is new, other than it was, or gone."""
+        """Describe what is new, changed or gone."""
         return [
             *(
                 f"{'changed' if name in self.files else 'new'}: {name}"
@@ -45,13 +47,15 @@ class TrustAnswer:
 
 
 class TrustAnswers:
-    """The answers by folder, in a file that only this person can read and write."""
+    """The answers by folder, in a file that only this user can read and write."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
 
     def all(self) -> dict[Path, TrustAnswer]:
-        """Nothing where the file cannot be read, is damaged, or is not ours alone: then it is asked again."""
+        """Return all answers. Return none if the file is unreadable, damaged or writable by others, so that
+        the user is asked again.
+        """
         try:
             if writer_of(self.file) is not None:
                 return {}
@@ -64,7 +68,7 @@ class TrustAnswers:
         return self.all().get(folder)
 
     def remember(self, contents: FolderContents, *, trusted: bool) -> None:
-        """What was said earlier of other files of the folder, in the same sense, still holds."""
+        """Store an answer. Earlier answers of the same kind for other files of the folder stay valid."""
         known = self.all()
         earlier = known.get(contents.folder)
         said = earlier.files if earlier is not None and earlier.trusted == trusted else {}
@@ -73,7 +77,7 @@ class TrustAnswers:
         self._write(known)
 
     def forget(self, folder: Path) -> bool:
-        """Returns whether there was an answer."""
+        """Remove the answer, and return whether there was one."""
         known = self.all()
         if known.pop(folder, None) is None:
             return False
@@ -81,7 +85,7 @@ class TrustAnswers:
         return True
 
     def _write(self, known: Mapping[Path, TrustAnswer]) -> None:
-        """Whole or not at all, and at no moment readable by others."""
+        """Write the file completely or not at all, without ever making it readable by others."""
         folders = {
             str(folder): {"trusted": one.trusted, "when": one.when, "files": dict(one.files)}
             for folder, one in known.items()

@@ -1,7 +1,7 @@
-"""What in a folder would act if the program used it, each file with its hash, and who else could write it.
+"""Finds the content of a folder that would be active, with a hash of each file, and who else can write it.
 
-That is settings, code, skills and what the settings start. What another user of this machine can write is
-never used.
+That is settings, code, skills and files started by the settings. Content that another user of this machine
+can write is never used.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if sys.platform != "win32":
     import grp
     import pwd
 
-ROOT = 0  # who can change everything anyway
+ROOT = 0  # Root can change everything anyway.
 
 
 def find_writer(path: Path) -> str | None:
-    """Why somebody else could change what is at this path or put another thing there; None: nobody could."""
+    """Describe how another user could change or replace this path. None if no other user could."""
     real = Path(os.path.realpath(path))
     for each in (real, *real.parents):
         if (fault := writer_of(each, shared=each != real)) is not None:
@@ -44,13 +44,13 @@ def find_writer(path: Path) -> str | None:
 
 
 def writer_of(path: Path, *, shared: bool = False) -> str | None:
-    """The same of this one file or folder alone.
+    """Describe how another user could change this one file or folder.
 
-    `shared`: a folder on the way. There others may write if it is sticky, as /tmp is: they can add to it, but
-    replace nothing that belongs to us.
+    `shared` marks a folder above it. Others may write there if it is sticky, like /tmp: they can add files
+    but not replace this user's.
     """
     if sys.platform == "win32":
-        return None  # there are no such owners and modes
+        return None  # Windows has no such owners and modes.
     try:
         found = path.stat()
     except OSError as error:
@@ -66,7 +66,7 @@ def writer_of(path: Path, *, shared: bool = False) -> str | None:
 
 
 def _is_private_group(group: int) -> bool:
-    """Whether nobody but us is in it: many systems give each person a group, and let it write."""
+    """Return whether only this user is in the group: many systems give each user a writable private group."""
     if sys.platform == "win32":
         return True
     if group == ROOT:
@@ -79,56 +79,60 @@ def _is_private_group(group: int) -> bool:
 
 
 SETTINGS = "dragoman.toml"
-BYTE_ORDER_MARK = "\ufeff"  # what some editors of Windows put in front of a text
+BYTE_ORDER_MARK = "\ufeff"  # Some Windows editors put it at the start of a text.
 CODE = ("tools", "plugins")
 SKILLS = ("skills", ".dragoman/skills")
-INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md")  # for the model; the first that is there
-COMMANDS = ".dragoman/commands"  # messages that a person sends by a word
+INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md")  # Instructions for the model. The first existing file is used.
+COMMANDS = ".dragoman/commands"  # messages that a user sends by a command name
 PROMPTS = (*INSTRUCTIONS, COMMANDS)
 MOST_FILES = 2_000
 MOST_BYTES = 20_000_000
 _LARGEST_PROGRAM = 1_000_000_000
-_LARGEST_TEXT = 500_000  # of what a summary is made from
-_COMPILED = "__pycache__"  # never loaded from a folder of tools (`tools/python_files.py`)
+_LARGEST_TEXT = 500_000  # Maximum size of a text that a summary reads.
+_COMPILED = "__pycache__"  # Never loaded from a folder of tools (`tools/python_files.py`).
 
 
 @dataclass(slots=True, frozen=True)
 class FolderContents:
-    """What would act. Names are paths from the folder; of what lies outside of it, the whole path. A name
-    that ends with a slash is a folder with more than can be read: its hash is one of names, sizes and times.
+    """The active content of a folder. Names are paths from the folder, or absolute paths for files outside
+    it.
+
+    A name that ends with a slash is a folder with too much content to read. Its hash covers names, sizes
+    and times.
     """
 
     folder: Path
     files: Mapping[str, str] = field(default_factory=dict)  # name → sha256
-    texts: Mapping[str, bytes] = field(default_factory=dict, repr=False)  # of settings, skills, MCP files
-    unsafe: str | None = None  # why it is never used, whoever says so
-    mcp_files: tuple[str, ...] = ()  # that servers would be read from, whether they are there or not
-    started: tuple[str, ...] = ()  # those of the files that programs of the settings are, or run
-    unknown: tuple[str, ...] = ()  # commands that do not tell what they run: all code is among the files
+    # texts of settings, skills and MCP files
+    texts: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    unsafe: str | None = None  # the reason why it is never used, whatever the user decides
+    mcp_files: tuple[str, ...] = ()  # files from which MCP servers would be read, existing or not
+    started: tuple[str, ...] = ()  # files that are, or are run by, programs of the settings
+    unknown: tuple[str, ...] = ()  # Commands that do not reveal what they run, so that all code is included.
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the settings file says, as it stands; empty where it cannot be read."""
+        """Return the current settings of the file, empty if it is unreadable."""
         return parse_settings(self.texts.get(SETTINGS, b"")) or {}
 
     def is_current(self) -> bool:
-        """Whether the files are still the same: a person takes their time to answer."""
+        """Return whether the files are unchanged, since the user may take long to answer."""
         try:
             return all(_hash_at(self.folder, name) == hash for name, hash in self.files.items())
         except (OSError, OverflowError, TooMuch):
             return False
 
     def paths(self) -> dict[str, str]:
-        """Each file's real path → its hash."""
+        """Map each file's real path to its hash."""
         return {os.path.realpath(self.folder / name): hash for name, hash in self.files.items()}
 
 
 class TooMuch(Exception):
-    """More than any project needs, or without an end."""
+    """The content is larger than any project needs, or endless."""
 
 
 def inspect_project(folder: Path, file: str = SETTINGS) -> FolderContents:
-    """A folder with settings: the file, what lies beside it, and what the file refers to."""
+    """Inspect a folder with settings: the file, the content next to it, and the files it refers to."""
     folder = Path(os.path.realpath(folder))
     beside = [folder / name for name in (file, *CODE, *SKILLS, *PROMPTS)]
     try:
@@ -144,7 +148,7 @@ def inspect_project(folder: Path, file: str = SETTINGS) -> FolderContents:
 
 
 def inspect_paths(folder: Path, paths: Iterable[Path], mcp_file: Path | None = None) -> FolderContents:
-    """Of a folder only these files, what is in these folders, and a file with MCP servers."""
+    """Inspect only these paths of a folder, their content, and a file with MCP servers."""
     folder = Path(os.path.realpath(folder))
     servers = read_json_servers(mcp_file) if mcp_file is not None else {}
     files = [mcp_file] if mcp_file is not None else []
@@ -152,7 +156,7 @@ def inspect_paths(folder: Path, paths: Iterable[Path], mcp_file: Path | None = N
 
 
 def expand(text: str) -> Path:
-    """With the home folder for `~`; as it stands where there is no such user."""
+    """Replace `~` by the home folder. The text stays unchanged if the user does not exist."""
     try:
         return Path(text).expanduser()
     except RuntimeError:
@@ -164,7 +168,7 @@ def hash_of(data: bytes) -> str:
 
 
 def parse_settings(data: bytes) -> dict[str, Any] | None:
-    """The tables of a settings file of bounded size; None where it is none."""
+    """Return the tables of a settings file of limited size. None if it is invalid."""
     if len(data) > _LARGEST_TEXT:
         return None
     try:
@@ -174,7 +178,7 @@ def parse_settings(data: bytes) -> dict[str, Any] | None:
 
 
 def _referenced(folder: Path, table: Mapping[str, Any]) -> Iterator[Path]:
-    """Folders that the settings name, and whose skills act like those beside them."""
+    """Yield folders that the settings name, whose content acts like that next to the settings."""
     listed = table.get("skills")
     for text in listed if isinstance(listed, list) else []:
         yield from _named(folder, text)
@@ -226,7 +230,7 @@ def _inspect(
 
 
 def _started_files(folder: Path, programs: Programs) -> Iterator[Path]:
-    """What programs are and run, each file; in place of too many, the folder that they are in."""
+    """Yield each file that programs are or run. If there are too many, yield their folder instead."""
     for file in programs.files:
         if file.is_file():
             yield file
@@ -236,7 +240,7 @@ def _started_files(folder: Path, programs: Programs) -> Iterator[Path]:
     searched = [*programs.folders, *programs.code, *([folder] if programs.unknown else [])]
     for place in dict.fromkeys(searched):
         if any(place != other and place.is_relative_to(other) for other in searched):
-            continue  # it is searched with the other
+            continue  # It is searched with the enclosing folder.
         if place.is_file():
             yield place
         if not place.is_dir():
@@ -263,7 +267,7 @@ def _hash_at(folder: Path, name: str) -> str:
 
 
 def _find_writer(folder: Path, names: Iterable[str]) -> str | None:
-    """Who else could change any of it. What links lead to counts where it lies."""
+    """Describe how another user could change any of it. The target of a link counts at its location."""
     if (fault := find_writer(folder)) is not None:
         return fault
     looked_at = {folder}
@@ -285,7 +289,7 @@ def _find_writer(folder: Path, names: Iterable[str]) -> str | None:
 
 
 def _files(paths: Iterable[Path]) -> Iterator[Path]:
-    """Regular files at and below these paths, links followed, each folder once."""
+    """Yield regular files at and below these paths, following links, each folder once."""
     seen: set[str] = set()
     waiting = list(paths)
     while waiting:
@@ -302,9 +306,9 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
 
 
 def read_without_waiting(file: Path, most: int) -> bytes:
-    """Without waiting: some files of the system have no end and only now and then a line."""
+    """Read without blocking: some system files are endless and rarely produce a line."""
     with os.fdopen(os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as opened:
-        data = opened.read(most + 1) or b""  # nothing at all where somebody is yet to write
+        data = opened.read(most + 1) or b""  # Empty if another process has not written yet.
     if len(data) > most:
         raise TooMuch
     return data
@@ -313,7 +317,8 @@ def read_without_waiting(file: Path, most: int) -> bytes:
 def _name(folder: Path, file: Path) -> str:
     if file == folder:
         return "."
-    path = Path(os.path.normpath(file))  # without following the link that it may be
+    path = Path(os.path.normpath(file))  # Do not follow the path if it is a link.
     if os.path.realpath(path) != os.path.realpath(file):
-        path = Path(os.path.realpath(file))  # a `..` behind a link leads to another place than it reads
+        # A `..` after a link leads to another place than the text suggests.
+        path = Path(os.path.realpath(file))
     return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else str(path)

@@ -1,6 +1,6 @@
 """Finds the files that settings start, as programs or as arguments of programs.
 
-Two readers, one answer: a folder's trust covers these files, and no tool writes them without a question.
+It has two users: a folder's trust covers these files, and no tool writes them without approval.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ CODE_NAMES = (
     *("Dockerfile", "package.json", "pyproject.toml", "setup.cfg", "tox.ini", "Cargo.toml", "deno.json"),
     *(".npmrc", ".yarnrc.yml", "uv.toml", "Taskfile.yml", "compose.yaml", "docker-compose.yml"),
 )
-# Programs that run code which no word of their command need name: given a file, they run that one; else
-# whatever their other arguments, or files of the folder, say.
+# Programs that run code which their command need not name. Given a file, they run that file. Otherwise, their
+# other arguments or files of the folder decide.
 _LAUNCHERS = frozenset(
     (
         *("sh", "bash", "dash", "zsh", "ksh", "fish", "busybox", "pwsh", "powershell", "cmd"),
@@ -45,7 +45,7 @@ _LAUNCHERS = frozenset(
         *("docker-compose", "nix", "mise", "direnv"),
     )
 )
-# Programs that run a package: of the folder they look at no more than this before they run it.
+# Programs that run a package. Before they run it, they read only these files of the folder.
 _PACKAGE_RUNNERS = {
     **dict.fromkeys(("npx", "bunx", "pnpx"), ("node_modules", "package.json", ".npmrc")),
     **dict.fromkeys(("uvx", "pipx"), ("uv.toml", "pyproject.toml", ".venv")),
@@ -53,27 +53,30 @@ _PACKAGE_RUNNERS = {
 _WRAPPERS = frozenset(("env", "nohup", "nice", "time", "timeout", "sudo", "stdbuf", "setsid", "exec"))
 _INLINE = re.compile(r"-[A-Za-z]*[cem]|--eval|--print|--call|-p|/[cCkK]|-[Cc]ommand|-[Ee]ncoded[Cc]ommand")
 _SPLIT = re.compile(r"[\s;&|()<>'\"`,]+")
-# What a command names is reviewed with it, whatever its name, except data that no interpreter runs.
+# Everything a command names is reviewed with it, whatever its name, except data that no interpreter runs.
 DATA_SUFFIXES = (
     *(".json", ".jsonl", ".csv", ".tsv", ".db", ".sqlite", ".sqlite3", ".log", ".md", ".parquet", ".pdf"),
     *(".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg", ".zip", ".gz", ".lock", ".pid", ".sock"),
 )
-_LARGEST = 1_000_000  # bytes of a JSON file with servers, or of a configuration of git
-_MOST_CONFIGS = 60  # files that a configuration of git includes, and folders above
-_MOST = 200_000  # files of a folder whose code is looked at
+_LARGEST = 1_000_000  # Maximum bytes of a JSON file with servers, or of a git configuration.
+_MOST_CONFIGS = 60  # Maximum number of files included by a git configuration, and of folders above.
+_MOST = 200_000  # Maximum number of files of a folder searched for code.
 _CACHES = MADE - {"node_modules", ".venv"} | {".cache"}  # written while programs run
 
 
 @dataclass(slots=True)
 class Programs:
-    """What is started, whether it exists yet or not. Keys, in the order in which they were found."""
+    """The files and folders that are started, existing or not, as keys in the order in which they
+    were found.
+    """
 
     files: dict[Path, None] = field(default_factory=dict)  # programs and scripts
-    folders: dict[Path, None] = field(default_factory=dict)  # that scripts lie in, and import from
-    code: dict[Path, None] = field(default_factory=dict)  # folders of which all code may run
-    named: dict[Path, None] = field(default_factory=dict)  # what other words of the commands name
-    unknown: dict[str, None] = field(default_factory=dict)  # command lines that do not tell what they run
-    sources: dict[Path, None] = field(default_factory=dict)  # files of git that were read for this, if there
+    folders: dict[Path, None] = field(default_factory=dict)  # folders of scripts, from which they import
+    code: dict[Path, None] = field(default_factory=dict)  # folders whose code may all run
+    named: dict[Path, None] = field(default_factory=dict)  # paths named by other words of the commands
+    unknown: dict[str, None] = field(default_factory=dict)  # command lines that do not reveal what they run
+    # Git files that were read for this, if they exist.
+    sources: dict[Path, None] = field(default_factory=dict)
 
 
 def find_programs(
@@ -85,12 +88,15 @@ def find_programs(
     editor: str = "",
     look_up: bool = False,
 ) -> Programs:
-    """What the tables of a settings file start, with MCP servers of other files, as far as it can lie in the
-    settings' folder or in the workspace: both without links. `look_up`: also where PATH leads now. Tables
-    may be malformed: they need not be trusted yet."""
+    """Find what the tables of a settings file start, with MCP servers of other files.
+
+    The result covers paths in the settings' folder or the workspace, both given without links. `look_up` also
+    resolves programs through the current PATH. Tables may be malformed, since they need not be trusted yet.
+    """
     found = Programs()
     roots = (folder, workspace)
-    for server in {**(servers or {}), **_table(tables, "mcp")}.values():  # also those that are off now
+    # Include servers that are currently off.
+    for server in {**(servers or {}), **_table(tables, "mcp")}.values():
         if isinstance(server, dict) and server.get("command"):
             base = Path(os.path.normpath(folder / _expand(str(server.get("cwd") or ""))))
             words = [str(server["command"]), *_texts(server.get("args"))]
@@ -112,7 +118,7 @@ def find_programs(
 
 
 def read_json_servers(file: Path) -> dict[str, Any]:
-    """The servers of a JSON file, as it stands now; none where it cannot be read."""
+    """Return the current servers of a JSON file, none if it is unreadable."""
     try:
         content = json.loads(_read_regular(file).decode())
         servers = content.get("mcpServers") or content.get("servers") or {}
@@ -122,8 +128,11 @@ def read_json_servers(file: Path) -> dict[str, Any]:
 
 
 def find_git_programs(workspace: Path) -> Programs:
-    """What the repository of the workspace has outside of `.git`: hooks, filters and helpers that its
-    configuration names, files that this includes, and the folder that a file `.git` points to."""
+    """Find the programs of the workspace's repository outside of `.git`.
+
+    They are hooks, filters and helpers that its configuration names, files that it includes, and the folder
+    that a `.git` file points to.
+    """
     found = Programs()
     top = next((up for up in (workspace, *workspace.parents) if (up / ".git").exists()), workspace)
     own = shared = top / ".git"
@@ -131,7 +140,7 @@ def find_git_programs(workspace: Path) -> Programs:
         if own.is_file():
             own = shared = _led_to(top, own, "gitdir:")
             found.folders[own] = None
-            shared = _led_to(own, own / "commondir")  # a linked worktree has its configuration there
+            shared = _led_to(own, own / "commondir")  # A linked worktree has its configuration there.
     except (OSError, ValueError):
         pass
     found.sources = dict.fromkeys(up / ".git" for up in (workspace, *workspace.parents))
@@ -146,24 +155,26 @@ def find_git_programs(workspace: Path) -> Programs:
             continue
         for line in text.splitlines():
             key, _, value = (part.strip() for part in line.partition("="))
-            if (value := value.strip("\"'").lstrip("!")) in ("", "."):  # a dot is a branch of this repository
+            # A dot is a branch of this repository.
+            if (value := value.strip("\"'").lstrip("!")) in ("", "."):
                 continue
             _add_word(found, value, (top,), (workspace,), folders=True)
-            if key.casefold().endswith("path"):  # perhaps of an `include`, which begins at its own folder
+            # It may belong to an `include`, which is relative to its own folder.
+            if key.casefold().endswith("path"):
                 _add_word(found, value, (file.parent,), (workspace,))
                 files.append(Path(os.path.normpath(file.parent / _expand(value))))
     return found
 
 
 def _led_to(folder: Path, file: Path, before: str = "") -> Path:
-    """The folder that a file of git names."""
+    """Return the folder that a git file names."""
     return Path(os.path.normpath(folder / _read_regular(file).decode().removeprefix(before).strip()))
 
 
 def _add_command(
     found: Programs, words: Sequence[str], bases: Sequence[Path], roots: Sequence[Path], *, look_up: bool
 ) -> None:
-    """The words of one command, which runs in one of the folders `bases`."""
+    """Add the words of one command, which runs in one of the folders `bases`."""
     start = next((place for place, word in enumerate(words) if not _is_wrapper(word)), 0)
     launcher, is_program = _stem(words[start]), re.search(r"[/\\]", words[start]) is not None
     launches = launcher in _LAUNCHERS
@@ -176,7 +187,7 @@ def _add_command(
     named = inline = False
     for word in words[start + 1 :]:
         inline = inline or (launches and not named and _INLINE.fullmatch(word) is not None)
-        first = launches and not named and not inline  # it is the script, whatever its name
+        first = launches and not named and not inline  # The word is the script, whatever its name.
         named |= _add_word(found, word, bases, roots, folders=launches, script=first)
     if not inside or (runs and not launches):
         return
@@ -187,7 +198,7 @@ def _add_command(
 
 
 def _is_wrapper(word: str) -> bool:
-    """`env A=1 timeout 5 python x.py` starts `python`."""
+    """Return whether the word belongs to a wrapper: `env A=1 timeout 5 python x.py` starts `python`."""
     return _stem(word) in _WRAPPERS or word.startswith("-") or "=" in word or word.isdecimal()
 
 
@@ -201,8 +212,10 @@ def _add_word(
     script: bool = False,
     folders: bool = False,
 ) -> bool:
-    """The paths that a word names, or several in it. → whether one is a program or script of these folders.
-    `script`: it is one if there is such a file; `folders`: code is looked for in folders that it names."""
+    """Add the paths in a word. Return whether one is a program or script of these folders.
+
+    `script` counts an existing file as a script. `folders` searches folders named by the word for code.
+    """
     runs = False
     tokens = [word, *_SPLIT.split(word), *word.split(os.pathsep), word.partition("=")[2]]
     for token in dict.fromkeys(tokens):
@@ -223,7 +236,7 @@ def _add_path(
 ) -> bool:
     below = [up for up in (place, *place.parents) if up != root and up.is_relative_to(root)]
     if made := [up for up in below if up.name in MADE]:
-        found.folders[made[-1]] = None  # a program of an environment imports from all of it
+        found.folders[made[-1]] = None  # A program of an environment can import all of it.
         return runs
     if place.is_dir():
         if folders:
@@ -233,13 +246,16 @@ def _add_path(
         found.named[place] = None
         return False
     found.files[place] = None
-    beside = found.code if place.parent in roots else found.folders  # a script imports what lies beside it
+    # A script can import the files next to it.
+    beside = found.code if place.parent in roots else found.folders
     beside[place.parent] = None
     return True
 
 
 def _read_regular(file: Path, most: int = _LARGEST) -> bytes:
-    """The beginning of a file. OSError where it is none: nobody waits for a pipe, or reads a device."""
+    """Return the start of a regular file. Raise OSError for other files: reading a pipe or device could
+    block.
+    """
     with os.fdopen(os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as opened:
         if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
             raise OSError(errno.EINVAL, "it is not a regular file", str(file))
@@ -276,7 +292,7 @@ def _values(value: object) -> list[str]:
 
 
 def is_code(path: Path) -> bool:
-    """By its name; of a file that exists, also by its executable bit, or by `#!` where it has no suffix."""
+    """Return whether it is code, by name. For existing files, check the executable bit and `#!` too."""
     if path.suffix.lower() in CODE_SUFFIXES or path.name in CODE_NAMES:
         return True
     try:
@@ -293,16 +309,20 @@ def is_code(path: Path) -> bool:
 
 
 def code_below(folder: Path, within: Path) -> tuple[list[Path], list[Path]]:
-    """The code files of a folder, and its folders of installed packages, which are too many to read. Without
-    version control and caches; links are followed as far as they stay `within`. OverflowError where they are
-    too many."""
+    """Return the code files of a folder, and its folders of installed packages, which are too large to read.
+
+    Version control and caches are skipped. Links are followed as long as they stay `within`. Raise
+    OverflowError for too many files.
+    """
     made: list[Path] = []
     return [path for path in _walk(folder, within, made) if is_code(path)], made
 
 
 def fingerprint(folder: Path, within: Path) -> str:
-    """The names, sizes, times and modes of the code below, or of all files of installed packages: for folders
-    with more than can be read."""
+    """Hash the names, sizes, times and modes of the code below, or of all files of installed packages.
+
+    This serves folders with too much content to read.
+    """
     digest = sha256()
     for path in _walk(folder, within) if folder.name in MADE else code_below(folder, within)[0]:
         try:
@@ -315,7 +335,7 @@ def fingerprint(folder: Path, within: Path) -> str:
 
 
 def _walk(folder: Path, within: Path, made: list[Path] | None = None) -> Iterator[Path]:
-    """Files below, in order, each folder once. Folders of packages go to `made`, where it is given."""
+    """Yield files below in order, each folder once. Package folders go to `made`, if it is given."""
     count, seen = 0, {os.path.realpath(folder)}
     skipped = VERSION_CONTROL | _CACHES if made is None else VERSION_CONTROL | _CACHES | MADE
     for above, folders, names in os.walk(folder, followlinks=True):

@@ -1,4 +1,4 @@
-"""Tells in plain words what a folder would do if it were trusted: for a person who is about to decide."""
+"""Describes the effects of trusting a folder, for a user who is about to decide."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ _NATIVE = (*EXTENSION_SUFFIXES, ".so", ".pyd")
 
 
 def summarise(contents: FolderContents) -> list[str]:
-    """One line for each thing that matters, the gravest first, each whole: who shows them may cut them."""
+    """Return one line for each important effect, the most serious first.
+
+    Lines are complete. The caller may shorten them for display.
+    """
     try:
         return _describe(contents)
     except RecursionError:
@@ -98,12 +101,12 @@ def _servers(servers: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _servers_of_files(contents: FolderContents) -> tuple[dict[str, Any], list[str]]:
-    """The servers of the files that would be read for them, whatever their names, and a line for each."""
+    """Return the servers of the files that would be read for them, and a line for each."""
     servers: dict[str, Any] = {}
     lines = []
     for name in contents.mcp_files:
         line = f"reads MCP servers from {name}"
-        try:  # as `tools/mcp/servers.py` reads it
+        try:  # Same format as in `tools/mcp/servers.py`.
             content = json.loads(contents.texts[name].decode())
             found = content.get("mcpServers") or content.get("servers") or {}
             servers |= found
@@ -134,7 +137,7 @@ def _code(contents: FolderContents) -> Iterator[str]:
 
 
 def _started(contents: FolderContents) -> Iterator[str]:
-    """Which files trust covers since programs of the settings are, or run, them."""
+    """Yield the files that trust covers because programs of the settings are them or run them."""
     for command in contents.unknown:
         yield (
             f"cannot tell which files this runs: {command}. Trust covers all code of the folder: "
@@ -187,7 +190,7 @@ def _skills(contents: FolderContents) -> Iterator[str]:
         try:
             skill = parse_skill(data, name.split("/")[-2] if "/" in name else name)
         except ValueError:
-            continue  # it is not used
+            continue  # It is not used.
         if skill.always:
             yield f"tells the model, in every request: {name}"
         else:
@@ -197,7 +200,7 @@ def _skills(contents: FolderContents) -> Iterator[str]:
 
 
 def _prompts(contents: FolderContents) -> Iterator[str]:
-    """What a model is told, or a person says by a word of the folder's."""
+    """Yield the folder's instructions for the model, and its commands for the user."""
     named = [name for name in contents.files if name.rpartition("/")[2] in INSTRUCTIONS]
     for name in named:
         yield f"tells the model, in every request: {name}"
@@ -211,7 +214,9 @@ def _prompts(contents: FolderContents) -> Iterator[str]:
 
 
 def _others(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Each setting that no other line tells: prompts, headers and options of providers and agents, too."""
+    """Yield each setting that no other line covers, including prompts, headers and options of providers and
+    agents.
+    """
     for name, value in sorted(table.items()):
         if name in _DESCRIBED:
             continue
@@ -227,7 +232,7 @@ def _others(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _leaves(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
-    """The path of each value, as TOML writes it, and the value."""
+    """Yield the path of each value in TOML form, with the value."""
     for name, value in table.items():
         path = f"{above}{name if _NAME.fullmatch(name) else json.dumps(name, ensure_ascii=False)}"
         if isinstance(value, dict) and value:

@@ -1,1 +1,1 @@
-"""Attachments and long outputs by the hash of their content: where they can be, and a cache."""
+"""Stores attachments and long outputs by the hash of their content, in various places, with a cache."""

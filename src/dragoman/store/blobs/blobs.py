@@ -1,4 +1,4 @@
-"""The bytes of attachments and long outputs, addressed by their content: equal bytes are stored once."""
+"""Stores the bytes of attachments and long outputs by content: equal bytes are stored once."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Protocol, TypeVar
 
 from dragoman.errors import NotFound, Unreadable
 
-PIECE = 3 << 17  # bytes that are read at a time: nobody waits long for one, and it is whole in base64
-_BLOCK = 10 * PIECE  # bytes that are fetched at a time, where each time takes a while
+PIECE = 3 << 17  # Bytes per read: small enough for a short wait, and divisible by 3 for base64.
+_BLOCK = 10 * PIECE  # Bytes per fetch where each fetch is slow.
 
 _KEY = re.compile(r"[0-9a-f]{64}")
 
@@ -21,26 +21,29 @@ class Blobs(Protocol):
     """Bytes under the SHA-256 of their content. `tests/store/conformance` tests any implementation."""
 
     async def put(self, data: bytes) -> str:
-        """Store them, whole or not at all, and return their key. Putting them again keeps them fresh."""
+        """Store the bytes, all or nothing, and return their key. Putting them again keeps them fresh."""
 
     async def put_pieces(self, pieces: AsyncIterable[bytes]) -> tuple[str, int]:
-        """The same for bytes that are still arriving: their key, and how many there were."""
+        """Store bytes that are still arriving. Return their key and their number."""
 
     async def read(self, key: str) -> bytes:
-        """NotFound where there are none; Unreadable where they are not those that were put there."""
+        """Return the bytes. Raise NotFound if they are missing, and Unreadable if they were altered."""
 
     async def size(self, key: str) -> int:
-        """How many there are. NotFound where there are none."""
+        """Return the number of bytes. Raise NotFound if they are missing."""
 
     def pieces(self, key: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
-        """Those from `start` to before `end`, bit by bit, for whoever cannot hold them all. Where all are
-        read, Unreadable comes before the last piece does: what was altered is never given out whole."""
+        """Yield the bytes from `start` to before `end` in chunks, for callers that cannot hold them all.
+
+        If all bytes are read, Unreadable is raised before the last chunk: altered bytes are never passed on
+        completely.
+        """
 
     async def delete(self, key: str, *, unused_for: float = 0.0) -> bool:
-        """Remove them, unless somebody put them within so many seconds. Whether they are gone."""
+        """Remove the bytes, unless they were put within that many seconds. Return whether they are gone."""
 
     def keys(self, *, since: float = 0.0) -> AsyncIterator[str]:
-        """The key of everything that was put there since then, in no order."""
+        """Yield the keys of all bytes put since then, in no particular order."""
 
 
 def key_of(data: bytes) -> str:
@@ -48,24 +51,26 @@ def key_of(data: bytes) -> str:
 
 
 async def joined(pieces: AsyncIterable[bytes]) -> bytes:
-    """All of them, for a place that takes bytes only as a whole."""
+    """Return all chunks joined, for a place that takes only complete bytes."""
     held = [piece async for piece in pieces]
     return await asyncio.to_thread(b"".join, held)
 
 
 async def in_pieces(data: bytes, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
-    """Bytes that are at hand, bit by bit."""
+    """Yield bytes from memory in chunks."""
     view = memoryview(data)[start:end]
     for at in range(0, len(view), PIECE):
         yield bytes(view[at : at + PIECE])
-        await asyncio.sleep(0)  # a reader who is quick would not let anybody else in between
+        await asyncio.sleep(0)  # A fast reader would otherwise block the event loop.
 
 
 async def fetched_in_pieces(
     key: str, size: int, start: int, end: int | None, fetch: Callable[[int, int], Awaitable[bytes]]
 ) -> AsyncIterator[bytes]:
-    """Bytes of a place that gives out any part of them, from one place to before another, bit by bit: so many
-    are held and no more. Where all are read, Unreadable comes before the last of them."""
+    """Yield bytes in chunks from a place with range requests, holding a limited amount in memory.
+
+    If all bytes are read, Unreadable is raised before the last chunk.
+    """
     digest = hashlib.sha256() if start == 0 and end is None else None
     at, end = start, size if end is None else min(end, size)
     while at < end:
@@ -87,14 +92,14 @@ def is_key(value: object) -> bool:
 
 
 def checked_key(key: str) -> str:
-    """The key itself. What is none names nothing: it may come from anywhere, and is used in paths."""
+    """Return the key if it is valid, else raise NotFound. It may come from anywhere, and is used in paths."""
     if not is_key(key):
         raise NotFound("blob", key)
     return key
 
 
 def checked_data(key: str, data: bytes) -> bytes:
-    """The bytes themselves, if they are still those that were put there under this key."""
+    """Return the bytes if they still match their key. Raise Unreadable otherwise."""
     if key_of(data) != key:
         raise altered(key)
     return data
@@ -105,16 +110,16 @@ def altered(key: str) -> Unreadable:
 
 
 # ── a cache in memory ─────────────────────────────────────────────────────────────────────────────
-# The blobs used last, in memory: a turn with attachments reads the same ones for every request.
+# Keeps recently used blobs in memory: a turn with attachments reads the same ones for every request.
 
 
 _ROOM = 64 * 2**20  # bytes
-LARGE_HERE = 1 << 20  # bytes of one that is not worth it, where blobs are files of this machine
-LARGE_AFAR = 16 << 20  # where each is fetched over a network
+LARGE_HERE = 1 << 20  # Larger blobs are not cached if blobs are local files.
+LARGE_AFAR = 16 << 20  # Larger blobs are not cached if each is fetched over a network.
 
 
 class CachedBlobs:
-    """Other blobs behind a bounded cache. What a key stands for never changes, so nothing in it grows old."""
+    """Adds a bounded cache to other blobs. The content of a key never changes, so no entry becomes stale."""
 
     def __init__(self, blobs: Blobs, *, room: int = _ROOM, large: int = LARGE_AFAR) -> None:
         self._blobs = blobs
@@ -173,14 +178,14 @@ class CachedBlobs:
 
 
 # ── a second place ────────────────────────────────────────────────────────────────────────────────
-# Blobs at a place that was named after some were stored: that one first, then the database's own.
+# Combines a place configured later with the database's own place, which still has earlier blobs.
 
 
 T = TypeVar("T")
 
 
 class FallbackBlobs:
-    """Implements `Blobs`. What is put goes to the first; what was stored before is still in the second."""
+    """Implements `Blobs`. New bytes go to the first place. Earlier ones are still in the second."""
 
     def __init__(self, first: Blobs, second: Blobs) -> None:
         self._first = first
@@ -214,7 +219,7 @@ class FallbackBlobs:
             try:
                 return await ask(self._second)
             except NotFound:
-                raise missing from None  # it says what to do about the place that is used now
+                raise missing from None  # This error explains what to do about the current place.
 
     async def delete(self, key: str, *, unused_for: float = 0.0) -> bool:
         gone = await self._first.delete(key, unused_for=unused_for)

@@ -1,4 +1,6 @@
-"""Blobs as files of one folder, each named after its content: the default; or on a disk that nodes share."""
+"""Stores blobs as files in a folder, each named after its content: by default, or on a disk shared by
+servers.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from dragoman.sentences import sentence
 from dragoman.store.blobs.blobs import PIECE, altered, checked_data, checked_key, key_of
 
 # ── files ─────────────────────────────────────────────────────────────────────────────────────────
-# Blobs of a folder, read and written bit by bit. For threads: everything here blocks.
+# Reads and writes blobs of a folder in chunks. Everything here blocks, so it runs in threads.
 
 
 class _Closed(Protocol):
@@ -29,8 +31,10 @@ _File = TypeVar("_File", bound=_Closed)
 
 @asynccontextmanager
 async def opened(opens: Callable[[], _File]) -> AsyncIterator[_File]:
-    """What `opens` returns in a thread, closed after use: also where nobody waits for it any more by the time
-    that the thread has it open."""
+    """Open a file in a thread and close it after use.
+
+    It is also closed if the caller was cancelled before the thread had opened it.
+    """
     opening = asyncio.ensure_future(asyncio.to_thread(opens))
     try:
         file = await asyncio.shield(opening)
@@ -49,8 +53,10 @@ def _close_result(opening: asyncio.Future[_File]) -> None:
 
 
 class BlobFileReader:
-    """Reads a blob from `start` to before `end`. Where that is all of it, the last piece is only given out if
-    they are the bytes that were put there."""
+    """Reads a blob from `start` to before `end`.
+
+    If that is the whole blob, the last chunk is only returned if the bytes match the key.
+    """
 
     def __init__(self, file: Path, key: str, start: int = 0, end: int | None = None) -> None:
         self._file = file.open("rb")
@@ -58,10 +64,10 @@ class BlobFileReader:
         self._left = None if end is None else end - start
         self._key = key
         self._digest = hashlib.sha256() if start == 0 and end is None else None
-        self._next: bytes | None = None  # nothing was read yet
+        self._next: bytes | None = None  # None until the first read.
 
     def read(self) -> bytes:
-        """The next piece; none at the end."""
+        """Return the next chunk, empty at the end."""
         if self._next is None:
             if self._start:
                 self._file.seek(self._start)
@@ -85,7 +91,7 @@ class BlobFileReader:
 
 
 class BlobFileWriter:
-    """Writes bytes to a file of no meaning yet, which gets its name when all have come."""
+    """Writes bytes to a temporary file, which gets its final name when all have arrived."""
 
     def __init__(self, partial: Path) -> None:
         partial.parent.mkdir(parents=True, exist_ok=True)
@@ -95,7 +101,7 @@ class BlobFileWriter:
         self._digest = hashlib.sha256()
 
     def close(self) -> None:
-        """What was not kept is gone."""
+        """Delete the temporary file unless it was kept."""
         self._file.close()
         self._partial.unlink(missing_ok=True)
 
@@ -109,9 +115,9 @@ class BlobFileWriter:
         self._file.write(data)
 
     def keep_as(self, target: Path) -> None:
-        """The file is `target` from now on, unless that is there and holds the same."""
+        """Rename the file to `target`, unless that exists with the same content."""
         if holds(target, self.key):
-            os.utime(target)  # somebody wants it now: it is not to be swept away meanwhile
+            os.utime(target)  # Refresh the time, so that a sweep does not remove the file meanwhile.
             return
         self._file.flush()
         os.fsync(self._file.fileno())
@@ -121,7 +127,7 @@ class BlobFileWriter:
 
 
 def holds(file: Path, key: str) -> bool:
-    """Whether it is there and was not altered."""
+    """Return whether the file exists with unaltered content."""
     try:
         with file.open("rb") as opened:
             return hashlib.file_digest(opened, "sha256").hexdigest() == key
@@ -129,17 +135,18 @@ def holds(file: Path, key: str) -> bool:
         return False
 
 
-_OWNER = "owner"  # the file that says whose blobs these are, where any store could name the folder
+_OWNER = "owner"  # the file that names the owner of the blobs, if any store could use the folder
 _GONE = sentence("blob.from_folder")
-_LEFT = 24 * 3600.0  # seconds after which nobody writes to a file that is not whole
+_LEFT = 24 * 3600.0  # Seconds after which an incomplete file is abandoned.
 
 
 class FolderBlobs:
-    """Implements `Blobs`, and `NamedBlobs`. A file is complete or not there, also after a crash."""
+    """Implements `Blobs` and `NamedBlobs`. A file is complete or absent, even after a crash."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._store_id: str | None = None  # of who claimed it; that beside a database is nobody else's
+        # the store that claimed it. None for the folder next to a database, which needs no claim
+        self._store_id: str | None = None
 
     def __str__(self) -> str:
         return str(self._folder)
@@ -197,12 +204,12 @@ class FolderBlobs:
         await asyncio.to_thread(self._check)
 
     def read_blocking(self, key: str) -> bytes:
-        """For threads, and for the last caller that reads on the event loop."""
+        """Read in a thread, or for the last caller that reads on the event loop."""
         with _reading(key):
             return checked_data(key, self.path(key).read_bytes())
 
     def old_files(self, before: float) -> list[Path]:
-        """Files that were written before then and not touched since, half-written ones too."""
+        """Return files last touched before then, including incomplete ones."""
         found = []
         for file in self._folder.glob("[0-9a-f][0-9a-f]/*"):
             with suppress(FileNotFoundError):
@@ -220,8 +227,8 @@ class FolderBlobs:
         except OSError as error:
             raise _unavailable("Cannot store an attachment", error) from error
         try:
-            if target.read_bytes() == data:  # else it was altered: this is the copy it is restored from
-                os.utime(target)  # somebody wants it now: it is not to be swept away meanwhile
+            if target.read_bytes() == data:  # Otherwise it was altered, and is restored from this copy.
+                os.utime(target)  # Refresh the time, so that a sweep does not remove the file meanwhile.
                 return key
         except (FileNotFoundError, NotADirectoryError):
             pass
@@ -257,19 +264,21 @@ class FolderBlobs:
         try:
             if is_wanted(target) or not self._is_ours():
                 return False
-            target.rename(aside)  # whoever puts it from now on writes it anew
-            if is_wanted(aside):  # somebody did between the look and the rename
+            target.rename(aside)  # A later put writes the file again.
+            if is_wanted(aside):  # Another process put it between the check and the rename.
                 aside.replace(target)
                 return False
             aside.unlink()
         except FileNotFoundError:
             return True
         except OSError:
-            return False  # not ours to remove: it costs room and no more
+            return False  # No permission to remove it. It only takes space.
         return True
 
     def _is_ours(self) -> bool:
-        """StoreUnavailable where they are another store's. False where nobody has put any yet."""
+        """Return whether this store owns the folder, False if unclaimed. Raise StoreUnavailable for another
+        owner.
+        """
         file = self._folder / _OWNER
         try:
             owner = file.read_text("utf-8") if self._store_id is not None else None
@@ -290,7 +299,8 @@ class FolderBlobs:
             partial = self._folder / new_id("part")
             partial.write_text(self._store_id or "", "utf-8")
             with suppress(FileExistsError):
-                os.link(partial, self._folder / _OWNER)  # whole, or somebody was faster
+                # The link creates the file completely, or fails if another process was faster.
+                os.link(partial, self._folder / _OWNER)
             partial.unlink()
             self._is_ours()
 
@@ -306,9 +316,9 @@ class FolderBlobs:
         found = []
         for file in self._folder.glob("[0-9a-f][0-9a-f]/*"):
             name = file.parent.name + file.name
-            with suppress(OSError):  # deleted meanwhile
+            with suppress(OSError):  # The file was deleted meanwhile.
                 written = file.stat().st_mtime
-                if "." in name:  # written or deleted by a process that may have died over it
+                if "." in name:  # Its process may have died while writing or deleting it.
                     if written < time.time() - _LEFT:
                         file.unlink()
                 elif len(name) == 64 and written >= since:
@@ -317,7 +327,7 @@ class FolderBlobs:
 
 
 def _partial(target: Path) -> Path:
-    """A file to write to until it is whole: nobody else's, also for the same bytes."""
+    """Return a temporary file name, unique even for the same bytes."""
     return target.with_suffix(f".{new_id('part')}")
 
 

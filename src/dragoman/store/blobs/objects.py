@@ -1,8 +1,8 @@
-"""Blobs in an object store: S3, Google Cloud Storage, Azure, and whatever speaks like one of them.
+"""Stores blobs in an object store: S3, Google Cloud Storage, Azure, and compatible services.
 
-The bytes of a blob are at `KEY/TIME`, where TIME is that of the put, in steps of ten minutes. Who removes an
-old blob removes the names that are old: somebody who puts the same bytes meanwhile, on whichever node, writes
-another name. An object store could not else be asked to remove something only if nobody has touched it.
+The bytes of a blob are at `KEY/TIME`, where TIME is that of the put, in steps of ten minutes. A removal
+deletes only the old names of a blob: a server that puts the same bytes meanwhile writes another name. Object
+stores have no request to remove an object only if it was not touched.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 
 # ── faults ────────────────────────────────────────────────────────────────────────────────────────
-# What an object store and the way to it raise, as an error that says what happened and what to do.
+# Converts errors of an object store into errors that explain what happened and what to do.
 #
-# Their own words are not shown: a refusal repeats the access key, and an address may hold a token.
+# The original messages are hidden: a refusal repeats the access key, and a URL may contain a token.
 
 
 _STATUS = re.compile(r"status code: (\d{3})")
@@ -54,7 +54,7 @@ _DENIED = ("PermissionDeniedError", "UnauthenticatedError")
 
 
 def translate(error: Exception, place: str, doing: str) -> StoreUnavailable:
-    """`doing` is what we were about to do, such as "an attachment cannot be read"."""
+    """Convert an error. `doing` names the attempted action, such as "an attachment cannot be read"."""
     text = str(error).partition("Debug source")[0]
     found, code = _STATUS.search(text), _CODE.search(text)
     status = int(found[1]) if found else 404 if isinstance(error, FileNotFoundError) else 0
@@ -64,7 +64,7 @@ def translate(error: Exception, place: str, doing: str) -> StoreUnavailable:
 
 
 def names_no_bucket(error: FileNotFoundError) -> bool:
-    """Whether it is the bucket that is missing, and not one object in it."""
+    """Return whether the bucket is missing, and not just one object in it."""
     return any(sign in str(error) for sign in _NO_BUCKET)
 
 
@@ -98,11 +98,11 @@ def _explain(status: int, code: str, text: str, place: str) -> tuple[str, str, b
 
 T = TypeVar("T")
 
-_OPENING = 5.0  # seconds that a store which is opened waits for an answer
-_PERIOD = 600  # seconds in which puts of the same bytes write the same name
-_PIECE = 1 << 20  # bytes that are read, and hashed, at a time
-_PART = 8 << 20  # bytes of one part of a long upload
-_OWNER = "owner"  # the object that says whose blobs these are
+_OPENING = 5.0  # Maximum seconds to wait for an answer when the store opens.
+_PERIOD = 600  # Seconds in which puts of the same bytes write the same name.
+_PIECE = 1 << 20  # Bytes that are read and hashed per step.
+_PART = 8 << 20  # Bytes per part of a long upload.
+_OWNER = "owner"  # the object that names the owner of the blobs
 _NAME = re.compile(r"([0-9a-f]{2})/([0-9a-f]{62})/(\d{1,12})")
 _GONE = sentence("blob.from_bucket")
 _log = logging.getLogger("dragoman.store")
@@ -112,18 +112,18 @@ _log = logging.getLogger("dragoman.store")
 class _Copy:
     """One name under which a blob is stored."""
 
-    at: float  # when it was put, by the clock of whoever is later: who put it, or who stored it
+    at: float  # Time of the put: the later of the writer's clock and the object store's.
     key: str
     name: str
     size: int
 
 
 class ObjectBlobs:
-    """Implements `NamedBlobs`, for an address such as `s3://bucket/prefix`.
+    """Implements `NamedBlobs` for a URL such as `s3://bucket/prefix`.
 
-    Credentials, regions and endpoints are what `obstore` finds in the environment.
+    `obstore` reads credentials, regions and endpoints from the environment.
 
-    A request that is not answered within `timeout` seconds, or refused for now, is tried again a few times.
+    A request that gets no answer within `timeout` seconds, or a temporary refusal, is retried a few times.
     """
 
     def __init__(
@@ -148,16 +148,19 @@ class ObjectBlobs:
             "Cannot store an attachment", lambda store: store.put_async(name, data, chunk_size=_PART)
         )
         older = [copy.name for copy in await self._copies(key) if _put_at(copy.name) < _put_at(name)]
-        await self._remove(older)  # one is enough
+        await self._remove(older)  # One copy is enough.
         return key
 
     async def put_pieces(self, pieces: AsyncIterable[bytes]) -> tuple[str, int]:
-        data = await joined(pieces)  # an object is named after its content, and cannot be renamed
+        # Objects are named after their content and cannot be renamed, so collect all bytes first.
+        data = await joined(pieces)
         return await self.put(data), len(data)
 
     async def read(self, key: str) -> bytes:
-        """The newest that has its bytes. Who puts it again removes the older ones: then it is looked for
-        once more."""
+        """Return the bytes of the newest intact copy.
+
+        A later put removes older copies, so a missing copy is looked up once more.
+        """
         for _ in range(2):
             damaged: Unreadable | None = None
             copies = sorted(await self._copies(checked_key(key)), reverse=True)
@@ -181,8 +184,10 @@ class ObjectBlobs:
         return max(copies).size
 
     async def pieces(self, key: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
-        """From a single copy, part after part, each of which is a short request; of several the newest that
-        has its bytes is found by reading them."""
+        """Yield the bytes of a single copy in parts, each with a short request.
+
+        With several copies, each is read to find the newest intact one.
+        """
         copies = await self._copies(checked_key(key))
         if len(copies) != 1:
             found = in_pieces(await self.read(key), start, end)
@@ -203,7 +208,7 @@ class ObjectBlobs:
     async def keys(self, *, since: float = 0.0) -> AsyncIterator[str]:
         last = ""
         async for copy in self._list(""):
-            if copy.at >= since and copy.key != last:  # names come in order: copies are neighbours
+            if copy.at >= since and copy.key != last:  # Names arrive in order, so copies are adjacent.
                 last = copy.key
                 yield copy.key
 
@@ -230,8 +235,10 @@ class ObjectBlobs:
             break
 
     async def _is_ours(self) -> bool:
-        """StoreUnavailable where they are another store's: two at one place would sweep each other's. False
-        where nobody has put any yet."""
+        """Return whether this store owns the place, False if unclaimed.
+
+        Raise StoreUnavailable for another owner: two stores at one place would remove each other's blobs.
+        """
         if self._claimed:
             return True
         if self._store_id is None:
@@ -249,7 +256,7 @@ class ObjectBlobs:
         if not await self._is_ours():
             ours = (self._store_id or "").encode()
             await self._do("attachments cannot be stored", lambda store: _create(store, _OWNER, ours))
-            await self._is_ours()  # somebody may have been faster
+            await self._is_ours()  # Another process may have been faster.
 
     async def _owner(self) -> bytes | None:
         try:
@@ -274,13 +281,13 @@ class ObjectBlobs:
             },
             retry_config={
                 "max_retries": self._retries,
-                "retry_timeout": timedelta(seconds=self._timeout / 2),  # none is begun after that
+                "retry_timeout": timedelta(seconds=self._timeout / 2),  # No retry starts after this time.
                 "backoff": {"init_backoff": timedelta(milliseconds=100)},
             },
         )
 
     async def _do(self, what: str, request: Callable[[ObjectStore], Awaitable[T]]) -> T:
-        """StoreUnavailable, in words that hold no secret, for whatever goes wrong there."""
+        """Send a request. Raise StoreUnavailable for any failure, with a message free of secrets."""
         try:
             return await request(await asyncio.to_thread(lambda: self._objects))
         except (ConfigError, NotFound):
@@ -289,7 +296,7 @@ class ObjectBlobs:
             raise translate(error, str(self), what) from None
 
     async def _read(self, name: str, what: str = "an attachment cannot be read") -> bytes:
-        """FileNotFoundError where there is no object of this name."""
+        """Read an object. Raise FileNotFoundError if it does not exist."""
 
         async def read(store: ObjectStore) -> bytes | None:
             try:
@@ -309,7 +316,7 @@ class ObjectBlobs:
         return data
 
     async def _read_part(self, key: str, name: str, start: int, end: int) -> bytes:
-        """Of the copy that was found; of the newest, where who put it again has removed that one."""
+        """Read part of the known copy, or of the newest one if a later put removed it."""
 
         async def read(store: ObjectStore) -> bytes | None:
             try:
@@ -335,7 +342,7 @@ class ObjectBlobs:
                 except FileNotFoundError as error:
                     if names_no_bucket(error):
                         raise
-                    # else another node was faster
+                    # Otherwise another server was faster.
 
         if names:
             await self._do("unused attachments cannot be removed", remove)
@@ -360,7 +367,7 @@ async def _begin(store: ObjectStore, prefix: str) -> AsyncIterator[Sequence[Obje
 
 
 async def _create(store: ObjectStore, name: str, data: bytes) -> None:
-    """Unless it is there. Where that cannot be asked for, whoever is last is right."""
+    """Create an object unless it exists. Where the condition is not supported, the last writer wins."""
     from obstore.exceptions import AlreadyExistsError, NotSupportedError
 
     try:
@@ -376,6 +383,6 @@ def _put_at(name: str) -> int:
 
 
 def _may_use_http() -> bool:
-    """As `obstore` reads it from the environment where it is given no options of ours."""
+    """Return whether HTTP is allowed, like `obstore` without explicit options."""
     named = (os.environ.get(f"{cloud}_ALLOW_HTTP", "") for cloud in ("AWS", "AZURE", "GOOGLE"))
     return any(value.lower() in ("true", "1") for value in named)

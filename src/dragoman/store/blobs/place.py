@@ -1,4 +1,4 @@
-"""Where blobs are, as a person names it: beside the database, in it, in a folder, or in an object store."""
+"""Parses the configured place of blobs: next to the database, in it, in a folder, or in an object store."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ _EXAMPLES = "s3://bucket/prefix, gs://bucket/prefix, az://container/prefix or fi
 
 
 class NamedBlobs(Blobs, Protocol):
-    """Blobs at a place that any store could name, and one store uses."""
+    """Blobs at a place that any store could name, but only one can use."""
 
     async def claim(self, store: str) -> None:
-        """Before they are used: they are to be this store's, which sweeps what it does not mention.
+        """Claim the place before its use for this store, which removes blobs that it does not reference.
 
-        ConfigError where they are another one's, or the place refuses us. Whose they are is written there
-        with the first that is put, and looked at before any is removed.
+        Raise ConfigError if another store owns it, or access is refused. The first put records the owner, and
+        every removal checks it.
         """
 
     async def check(self) -> None:
-        """StoreUnavailable where something cannot be written there, read and removed again."""
+        """Raise StoreUnavailable if a test write, read or removal fails."""
 
 
 def named_blobs(place: str | None, *, own: Literal["folder", "database"]) -> NamedBlobs | None:
-    """Those at the place that is named; None where it is the database's `own`. ConfigError where it is
-    neither."""
+    """Return the blobs at the named place. None for the database's `own`. Raise ConfigError for an invalid
+    place.
+    """
     if place is None or place == own:
         return None
     if place in ("folder", "database"):
@@ -45,18 +46,18 @@ def named_blobs(place: str | None, *, own: Literal["folder", "database"]) -> Nam
 
 
 def check_place(place: str) -> None:
-    """ConfigError where no store could have its blobs there."""
+    """Raise ConfigError if no store could keep its blobs there."""
     if place not in ("folder", "database"):
         _split(place)
 
 
 def folder_of(place: str | None) -> Path | None:
-    """The folder of this machine that it is."""
+    """Return the local folder, if the place is one."""
     return Path(_split(place)[2]) if place is not None and place.startswith("file:") else None
 
 
 def shown_place(place: str) -> str:
-    """What a person may read of it: an address that holds more than a place is shown without."""
+    """Return the place for display, without other parts of a URL."""
     if "://" not in place:
         return place
     scheme, _, rest = place.partition("://")
@@ -66,7 +67,7 @@ def shown_place(place: str) -> str:
 
 
 def _split(place: str) -> tuple[str, str, str]:
-    """Scheme, bucket and path. Of an address that is refused, nothing is shown that could be a secret."""
+    """Return scheme, bucket and path. Errors show no part of the URL that could be a secret."""
     try:
         parts = urlsplit(place)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The store in a PostgreSQL database, for as many machines as one likes. Needs `dragoman[postgres]`."""
+"""Stores everything in a PostgreSQL database, for any number of servers. Needs `dragoman[postgres]`."""
 
 from dragoman.store.postgres.store import PostgresStore
 

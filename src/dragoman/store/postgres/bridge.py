@@ -1,7 +1,7 @@
-"""Runs the store's operations, which are plain functions, on connections that have to be awaited.
+"""Runs the store's operations, which are plain functions, on asynchronous connections.
 
-The function runs in a greenlet, on the event loop's own thread. Where it runs a statement, what has to be
-awaited is handed out, awaited here, and its result handed back in.
+The function runs in a greenlet on the event loop's thread. Each statement hands out an awaitable, which is
+awaited here and its result passed back.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from dragoman.store.sql.texts import without_nul
 
 T = TypeVar("T")
 
-_PARAMETER = re.compile(r"(?<!:):([a-z_]+)")  # not the type in `::json`
-_MAYBE = re.compile(r"(:[a-z_]+)(?= IS (?:NOT )?NULL)")  # which alone does not tell the server the type of it
+_PARAMETER = re.compile(r"(?<!:):([a-z_]+)")  # excludes the type in `::json`
+# On its own, it does not tell the server the type of the parameter.
+_MAYBE = re.compile(r"(:[a-z_]+)(?= IS (?:NOT )?NULL)")
 _GIVES_ROWS = re.compile(r"\s*(?:SELECT|WITH)\b|.*\bRETURNING\b", re.IGNORECASE | re.DOTALL)
 
 
 async def run(operation: Callable[[BridgedConnection], T], connection: asyncpg.Connection[Any]) -> T:
-    """What the operation returns or raises."""
+    """Return what the operation returns, or raise its exception."""
     work = greenlet(operation)
     awaited = work.switch(BridgedConnection(connection))
     while not work.dead:
@@ -39,7 +40,7 @@ async def run(operation: Callable[[BridgedConnection], T], connection: asyncpg.C
 
 
 def wait(work: Awaitable[T]) -> T:
-    """The result of something that only the event loop can do."""
+    """Return the result of an awaitable, from within an operation."""
     outside = getcurrent().parent
     assert outside is not None, "only an operation waits like this"
     result: T = outside.switch(work)
@@ -47,7 +48,7 @@ def wait(work: Awaitable[T]) -> T:
 
 
 class BridgedConnection:
-    """Satisfies `SqlConnection`, inside an operation."""
+    """Satisfies `SqlConnection` within an operation."""
 
     def __init__(self, connection: asyncpg.Connection[Any]) -> None:
         self._connection = connection
@@ -86,7 +87,7 @@ class StatementResult:
 
 @cache
 def prepared(statement: str) -> tuple[str, tuple[str, ...], bool]:
-    """The statement with numbers for its parameters, their names in that order, and whether it gives rows."""
+    """Return the statement with numbered parameters, their names in order, and whether it returns rows."""
     statement = _MAYBE.sub(r"\1::text", statement)
     names = tuple(dict.fromkeys(_PARAMETER.findall(statement)))
     places = {name: f"${place}" for place, name in enumerate(names, 1)}
@@ -95,6 +96,6 @@ def prepared(statement: str) -> tuple[str, tuple[str, ...], bool]:
 
 
 def _count(status: str) -> int:
-    """The number at the end of `UPDATE 3`."""
+    """Return the number at the end of a status such as `UPDATE 3`."""
     last = status.rpartition(" ")[2]
     return int(last) if last.isdecimal() else 0

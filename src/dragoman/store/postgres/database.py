@@ -1,4 +1,4 @@
-"""An open PostgreSQL database: a pool of connections, and how operations are run on them."""
+"""Manages an open PostgreSQL database: a pool of connections that runs operations."""
 
 from __future__ import annotations
 
@@ -40,11 +40,12 @@ if TYPE_CHECKING:
 
 
 # ── faults ────────────────────────────────────────────────────────────────────────────────────────
-# What PostgreSQL and the way to it raise, as an error that says what happened and what to do.
+# Converts PostgreSQL and network errors into errors that explain what happened and what to do.
 
 
 _AGAIN = "check that the server runs, and that this machine can reach it"
-_FAULTS: dict[str, tuple[str, str, bool]] = {  # by the beginning of SQLSTATE: what, what to do, again?
+# By SQLSTATE prefix: what happened, what to do, whether it is retryable.
+_FAULTS: dict[str, tuple[str, str, bool]] = {
     "08": ("the connection broke", _AGAIN, True),
     "53100": ("the server's disk is full", "free some space, and try again", True),
     "53300": (
@@ -68,12 +69,14 @@ _FAULTS: dict[str, tuple[str, str, bool]] = {  # by the beginning of SQLSTATE: w
     "58": ("the server's disk reports an error", "read its log", True),
     "XX": ("the server reports damage or an internal error", "read its log, or restore a backup", False),
 }
-CONFLICTS = ("40001", "40P01")  # two writes that cannot both be first: the later one is run again
+CONFLICTS = ("40001", "40P01")  # Conflicts between concurrent writes: the later one is run again.
 
 
 def translate(error: BaseException, name: str) -> BaseException:
-    """StoreUnavailable for a fault of the server or of the way to it, BadRequest for what no text can hold;
-    any other error as it is."""
+    """Convert an error: StoreUnavailable for server and network faults, BadRequest for unencodable text.
+
+    Any other error stays unchanged.
+    """
     if isinstance(error, UnicodeEncodeError) or isinstance(error.__cause__, UnicodeEncodeError):
         return half_a_character("a text")
     state: object = getattr(error, "sqlstate", None)
@@ -92,17 +95,18 @@ def translate(error: BaseException, name: str) -> BaseException:
 
 T = TypeVar("T")
 
-_SURE = 0.4  # of a lease: whoever has renewed it later than that lives, whatever became of its lock
-_TOLD = 1.0  # seconds between looks for events of which nobody was told
-_CLOSING = 10.0  # seconds that the server may take to let us go
-_ATTEMPTS = 8  # of a write that others get in the way of
+# Share of a lease: an owner that renewed it more recently is alive, whatever the state of its lock.
+_SURE = 0.4
+_TOLD = 1.0  # Seconds between checks for events without a notification.
+_CLOSING = 10.0  # Maximum seconds to wait for the server when closing.
+_ATTEMPTS = 8  # Maximum number of attempts of a write that conflicts with others.
 _SCHEMA = re.compile(r"[a-z][a-z0-9_]{0,40}")
 _SETTINGS = {
     "application_name": "dragoman",
     "statement_timeout": "60000",  # milliseconds
     "idle_in_transaction_session_timeout": "60000",
     "timezone": "UTC",
-    "jit": "off",  # what is asked here takes less than to compile it
+    "jit": "off",  # Compiling takes longer than these queries.
 }
 
 _log = logging.getLogger("dragoman.store")
@@ -115,10 +119,10 @@ def queries() -> Any:
 
 
 class PostgresDatabase(SqlDatabase):
-    """A database by its address, such as `postgresql://user@host/dragoman?schema=team&sslmode=require`.
+    """A database by its URL, such as `postgresql://user@host/dragoman?schema=team&sslmode=require`.
 
-    The tables are in a schema of their own, `dragoman` where none is named. `connections` is how many a
-    process uses at most, beside the one that holds its lock.
+    The tables are in a separate schema, `dragoman` by default. `connections` is the maximum number per
+    process, in addition to the one that holds its lock.
     """
 
     _question_order = "seq"
@@ -135,12 +139,12 @@ class PostgresDatabase(SqlDatabase):
         self._lease = lease
         self._migrates = migrates
         self._lines: dict[str, asyncio.Task[Any]] = {}
-        self._unsettled: set[int] = set()  # connections on which an operation broke off, by server process
+        self._unsettled: set[int] = set()  # connections with an interrupted operation, by server process
         self._writes: set[asyncio.Task[Any]] = set()
         self._closed = False
 
     def __getattr__(self, name: str) -> NoReturn:
-        """Reached only for what `open` makes."""
+        """Explain a missing attribute that `open` creates."""
         if name in ("_pool", "_session", "_owner_name", "_upkeep", "_slow"):
             raise ConfigError(
                 "The store is not open. Use a Runtime in `async with`, or a SyncRuntime in `with`."
@@ -149,7 +153,7 @@ class PostgresDatabase(SqlDatabase):
 
     async def open(self) -> None:
         settings = self._settings()
-        self._closed = False  # it may have been open before
+        self._closed = False  # It may have been open before.
         self._slow = asyncio.Semaphore(max(1, self._size // 2))
         try:
             first = await asyncpg.connect(self._url, server_settings=settings, timeout=15)
@@ -196,7 +200,7 @@ class PostgresDatabase(SqlDatabase):
         await self._jobs().migrate()
 
     async def _connected(self, work: Callable[[asyncpg.Connection[Any], str], Awaitable[T]]) -> T:
-        """On a connection of its own."""
+        """Run on a separate connection."""
         try:
             connection = await asyncpg.connect(self._url, server_settings=self._settings(), timeout=15)
             try:
@@ -224,7 +228,7 @@ class PostgresDatabase(SqlDatabase):
                 key = {"name": self._owner_name}
                 await self._attempt(lambda db: db.execute(self._sql["remove_owner"], key))
                 await self._pool.close()
-        except Exception as error:  # it is gone, and our lock with it
+        except Exception as error:  # The connection is gone, and its lock with it.
             _log.warning("the store was closed without %s: %s", self.name, str(error) or type(error).__name__)
             self._pool.terminate()
 
@@ -247,19 +251,19 @@ class PostgresDatabase(SqlDatabase):
         db.execute(self._sql["announce"], {"channel": self.schema})
 
     def job_queue(self) -> JobQueue:
-        """Hands turns out to every process that uses this database."""
+        """Return the queue that hands turns out to every process that uses this database."""
         return self._jobs()
 
     def _jobs(self) -> PostgresJobs:
-        from dragoman.store.postgres.jobs import PostgresJobs  # procrastinate takes long to import
+        from dragoman.store.postgres.jobs import PostgresJobs  # Importing procrastinate takes long.
 
         return PostgresJobs(self._url, self.schema, self._alone, migrates=self._migrates)
 
     @asynccontextmanager
     async def _alone(self, name: str) -> AsyncIterator[None]:
-        """Nobody else who uses this database is in here at the same time."""
+        """Exclude all other processes of this database during the block."""
         async with self._connection() as connection, connection.transaction():
-            # Who is paused in here holds up everybody else no longer than this.
+            # A paused process must not block the others for longer than this.
             await connection.execute("SET LOCAL idle_in_transaction_session_timeout = '5s'")
             await connection.execute("SET LOCAL lock_timeout = '20s'")
             await connection.execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", name)
@@ -298,7 +302,9 @@ class PostgresDatabase(SqlDatabase):
             written.set_exception(EngineError(f"a write raised {error!r}") if _untakeable(error) else error)
 
     async def _attempt(self, operation: Operation[T]) -> T:
-        """Again where another write was in the way: the operation sees what that one left."""
+        """Run the operation again after a conflict with another write, so that it sees that
+        write's changes.
+        """
         for attempt in range(_ATTEMPTS):
             try:
                 async with self._connection() as connection, connection.transaction():
@@ -339,7 +345,7 @@ class PostgresDatabase(SqlDatabase):
         if row is None or row["silent"] > self._lease:
             return False
         if row["silent"] < self._lease * _SURE or row["uptime"] < self._lease:
-            return True  # its connection may just have been cut, or the server restarted
+            return True  # Its connection may just have been cut, or the server restarted.
         return not db.execute(self._sql["is_unlocked"], {"lock": row["lock"]}).fetchone()["free"]
 
     def _advance_sequences(self, db: SqlConnection, tables: Sequence[str]) -> None:
@@ -380,20 +386,23 @@ class PostgresDatabase(SqlDatabase):
             try:
                 yield connection
             except asyncpg.InternalClientError:
-                connection.terminate()  # what it is in the middle of will never end
+                connection.terminate()  # The interrupted operation will never finish.
                 raise
             except BaseException as error:
                 self._unsettled.add(process)
                 if isinstance(error, asyncpg.InterfaceError) and not connection.is_closed():
-                    raise TypeError(str(error)) from error.__cause__  # a bug of ours: the server is there
+                    # This is a bug in Dragoman: the server is reachable.
+                    raise TypeError(str(error)) from error.__cause__
                 raise
 
     async def _settle(self, connection: asyncpg.Connection[Any]) -> None:
-        """Before it goes back to the pool. Nothing in here sets anything for longer than a transaction, and
-        the driver rolls back one that it knows of: its own reset would be a fourth of all statements.
+        """Clean a connection before it returns to the pool.
 
-        It does not know that a statement which is prepared, and then not executed, leaves the server within a
-        transaction that the next simple statement ends.
+        No setting here outlasts a transaction, and the driver rolls back the transactions it knows of. Its
+        own reset would be a quarter of all statements.
+
+        The driver misses one case: a statement that is prepared but not executed leaves the server in a
+        transaction, which the next simple statement ends.
         """
         process = connection.get_server_pid()
         if process in self._unsettled:
@@ -412,18 +421,18 @@ class PostgresDatabase(SqlDatabase):
 
 
 def _give_up(written: asyncio.Future[Any]) -> None:
-    """Whoever waits for a write that nobody carries out any more would wait for ever."""
+    """Fail a write that will never run: its caller would wait forever."""
     if not written.done():
         written.set_exception(EngineError("the program ended before it was written"))
 
 
 def _untakeable(error: BaseException) -> bool:
-    """What no future takes, or would look like its own cancelling."""
+    """Return whether a future cannot hold the error, or would look cancelled by it."""
     return isinstance(error, StopIteration | asyncio.CancelledError)
 
 
 def _parse(url: str) -> tuple[str, str]:
-    """The address as the driver takes it, and the schema it names."""
+    """Return the URL in the driver's form, and the schema it names."""
     try:
         parts = urlsplit(url)
         options = parse_qsl(parts.query, keep_blank_values=True)

@@ -1,7 +1,9 @@
-"""The queue of turns for many machines: jobs of procrastinate, in a schema of their own in the same database.
+"""Provides the queue of turns for several servers: procrastinate jobs in a separate schema of the same
+database.
 
-What is in it can be lost: a turn that nobody runs is put here again. So the schema has the version of
-procrastinate in its name, and an upgrade begins with an empty one; the old one's workers empty the other.
+Its content may be lost: a turn that no process runs is queued again. The schema's name therefore contains
+the version of procrastinate, and an upgrade starts with an empty queue. Workers of the old version empty
+the old one.
 """
 
 from __future__ import annotations
@@ -21,11 +23,11 @@ from dragoman.errors import ConfigError, StoreUnavailable
 from dragoman.store.turns import Work
 
 _QUEUE = "turns"
-_URGENT = 10  # somebody waits for it
-_HEARTBEAT = 5.0  # seconds between signs of life of a worker
-_STALLED = 30.0  # seconds without one, after which its jobs are struck off
-_AGAIN = 1.0  # seconds before a worker that lost the database begins again
-_MISSED = 1.0  # seconds after which jobs are looked for of which nobody was told: they were put off, for one
+_URGENT = 10  # a caller waits for it
+_HEARTBEAT = 5.0  # Seconds between a worker's heartbeats.
+_STALLED = 30.0  # Seconds without a heartbeat after which a worker's jobs are removed.
+_AGAIN = 1.0  # Seconds before a worker that lost the database starts again.
+_MISSED = 1.0  # Seconds between checks for jobs without a notification, such as delayed ones.
 _SCHEMA = """SELECT 1 FROM pg_tables WHERE schemaname = %s AND tablename = 'procrastinate_jobs'"""
 _WAITING: LiteralString = """
 SELECT count(*) AS count, extract(epoch FROM now() - min(e.at)) AS seconds
@@ -40,7 +42,7 @@ class PostgresJobs:
     def __init__(self, url: str, schema: str, alone: Callable[[str], Any], *, migrates: bool = True) -> None:
         self._url = url
         self._schema = schema
-        self._queue = f"{_QUEUE}:{schema}"  # notifications are the whole database's
+        self._queue = f"{_QUEUE}:{schema}"  # Notifications are shared by the whole database.
         self._alone = alone
         self._migrates = migrates
         self._app: procrastinate.App | None = None
@@ -61,21 +63,21 @@ class PostgresJobs:
             self._app = procrastinate.App(connector=connector)
             await self._app.open_async()
         for name in ("procrastinate", "psycopg", "asyncpg.pool"):
-            logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters of it is told here
+            logging.getLogger(name).setLevel(logging.CRITICAL)  # This module logs what matters.
 
     async def is_made(self) -> bool:
-        """Whether its tables are there, in the version that is installed here. It need not be open."""
+        """Return whether its tables exist in the installed version. The queue need not be open."""
         async with self._opening() as namespace:
             return await self._is_made(namespace)
 
     async def migrate(self) -> None:
-        """Make its tables, without opening it."""
+        """Create its tables without opening it."""
         async with self._opening() as namespace:
             await self._make_schema(namespace)
 
     @asynccontextmanager
     async def _opening(self) -> AsyncIterator[str]:
-        """The schema of its tables. ConfigError, in words, for whatever keeps it from being opened."""
+        """Yield the schema of its tables. Raise a readable ConfigError if it cannot be opened."""
         try:
             yield f"{self._schema}_jobs_{'_'.join(procrastinate.__version__.split('.')[:2])}"
         except (psycopg.Error, OSError, ConnectorException) as error:
@@ -126,7 +128,7 @@ class PostgresJobs:
         running: set[asyncio.Future[None]] = set()
 
         async def advance(turn: str) -> None:
-            """In a task of its own: a worker that lost the database gives its jobs up, and nothing else."""
+            """Run a turn in a separate task: a worker that lost the database gives up only its jobs."""
             if (job := asyncio.current_task()) is not None:
                 job.add_done_callback(_note_failure)
             task = asyncio.ensure_future(run(turn))
@@ -150,7 +152,8 @@ class PostgresJobs:
                 )
             except Exception as error:
                 task = asyncio.current_task()
-                if task is not None and task.cancelling():  # told to stop, it found nobody to tell
+                # The worker was cancelled while the database was unreachable.
+                if task is not None and task.cancelling():
                     raise asyncio.CancelledError from error
                 _log.warning("cannot read the queue of turns, trying again: %s", _first_line(error))
             await asyncio.sleep(_AGAIN)
@@ -173,16 +176,21 @@ class PostgresJobs:
         return self._app
 
     async def _strike_off_stalled(self, app: procrastinate.App) -> None:
-        """Jobs of workers that are gone. Their turns are put here again by whoever finds them without an
-        owner."""
+        """Remove the jobs of dead workers.
+
+        Their turns are queued again when they are found without an owner.
+        """
         stalled = await app.job_manager.get_stalled_jobs(queue=self._queue, seconds_since_heartbeat=_STALLED)
         for job in stalled:
             await app.job_manager.finish_job(job=job, status=Status.FAILED, delete_job=True)
 
 
 def _note_failure(job: asyncio.Task[Any]) -> None:
-    """The worker cannot strike a job off while the database is away, and looks at no job's task. What it
-    failed with is logged once, where the queue is read again."""
+    """Retrieve the job's error, since the worker does not.
+
+    The worker cannot remove a job while the database is unreachable. The next attempt to read the queue logs
+    that.
+    """
     if not job.cancelled():
         job.exception()
 
@@ -192,6 +200,6 @@ def _unavailable(error: BaseException) -> StoreUnavailable:
 
 
 def _first_line(error: BaseException) -> str:
-    """Without what follows it: it may name the address."""
+    """Return only the first line: the rest may contain the URL."""
     cause = error.__cause__ or error
     return (str(cause).strip() or type(cause).__name__).splitlines()[0]

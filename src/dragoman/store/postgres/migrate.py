@@ -1,4 +1,4 @@
-"""Brings a schema of the database to today's tables; of several nodes that start at once, one does it."""
+"""Updates a database schema. If several servers start at the same time, one of them does it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _log = logging.getLogger("dragoman.store")
 
 
 async def look(db: asyncpg.Connection[Any], schema: str) -> SchemaState:
-    """What would be done. Changes nothing."""
+    """Return the pending steps without changing anything."""
     there = await db.fetchval(
         "SELECT 1 FROM pg_tables WHERE schemaname = $1 AND tablename = 'schema_version'", schema
     )
@@ -31,15 +31,15 @@ async def look(db: asyncpg.Connection[Any], schema: str) -> SchemaState:
 
 
 async def migrate(db: asyncpg.Connection[Any], schema: str) -> None:
-    """A step at a time, each in a transaction of its own."""
+    """Run one step after another, each in a separate transaction."""
     lock = f"dragoman migration {schema}"
-    await db.execute("SET statement_timeout = 0")  # a large table takes its time
+    await db.execute("SET statement_timeout = 0")  # A large table takes long.
     await db.execute("SELECT pg_advisory_lock(hashtextextended($1, 0))", lock)
     try:
         if not await db.fetchval("SELECT 1 FROM pg_namespace WHERE nspname = $1", schema):
             await db.execute(f'CREATE SCHEMA "{schema}"')
-        # A server that looked up the path while another node made the schema may have remembered a path
-        # without it, and would make the tables in `public`. Setting the path lets it look again.
+        # If a server looked up the path while another created the schema, it may have cached a path without
+        # it, and would create the tables in `public`. Setting the path clears that cache.
         await db.execute("SELECT set_config('search_path', current_setting('search_path'), false)")
         await db.execute(_VERSIONS)
         version = schema_state(_MIGRATIONS, await db.fetchval(_VERSION)).version
@@ -54,7 +54,7 @@ async def migrate(db: asyncpg.Connection[Any], schema: str) -> None:
 
 
 async def _index(db: asyncpg.Connection[Any]) -> None:
-    """An index for searches, if the server has what it takes. Without it they are slow, and right."""
+    """Create a search index if the server supports it. Without it, searches are slow but correct."""
     try:
         await db.execute("CREATE EXTENSION IF NOT EXISTS pg_trgm SCHEMA public")
         await db.execute(_INDEX)

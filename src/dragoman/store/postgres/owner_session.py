@@ -1,7 +1,7 @@
-"""This process as an owner of turns: one connection of its own, which holds its lock and hears of writes.
+"""Represents this process as an owner of turns, with a separate connection for its lock and notifications.
 
-It is alive as long as that connection holds the lock and has renewed its lease. The lock is the server's,
-which frees it as soon as the process is gone; the lease is for one that is stopped, or cut off.
+The owner is alive while that connection holds the lock and its lease is renewed. The server frees the lock as
+soon as the process is gone. The lease covers a process that is stopped or cut off.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ import asyncpg
 from dragoman.messages.ids import new_id
 from dragoman.store.conversations import ListChange
 
-_RENEWALS = 4  # in the time of one lease
-_TRIES = 100  # to take our own lock at the start
-_AGAIN = 0.5  # seconds before a connection that broke is tried again
-_UNASKED = 1000  # changes of lists that are kept for who may ask for them
-_FORGOTTEN = 24 * 3600.0  # seconds after which nobody asks for a dead owner any more
+_RENEWALS = 4  # Number of renewals per lease.
+_TRIES = 100  # Maximum number of attempts to take this process's lock at the start.
+_AGAIN = 0.5  # Seconds before reconnecting after a failure.
+_UNASKED = 1000  # Maximum number of list changes kept for the next query.
+_FORGOTTEN = 24 * 3600.0  # Seconds after which a dead owner's row is removed.
 _log = logging.getLogger("dragoman.store")
 
 
 class OwnerSession:
-    """Connects again when the connection breaks: until then, and after a pause, others may take its turns."""
+    """Reconnects after a failure. Until then, or after a pause, other processes may take its turns."""
 
     def __init__(
         self,
@@ -50,16 +50,16 @@ class OwnerSession:
         self._locked = False
         self._in_use = asyncio.Lock()
         self._written = True
-        self._writes = asyncio.Event()  # heard of since somebody last waited for them
+        self._writes = asyncio.Event()  # set by writes since the last wait
         self._events = asyncio.Event()
-        self._list_changes: dict[ListChange, None] = {}  # heard of since somebody last asked
+        self._list_changes: dict[ListChange, None] = {}  # changes received since the last query
         self._missed_list_changes = False
         self._task: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
         await self._run("remove_dead_owners", silent=_FORGOTTEN)
         await self._run("add_owner", name=self.name, lock=self._lock)
-        for _ in range(_TRIES):  # who looks whether we live may hold it for a moment
+        for _ in range(_TRIES):  # A process that checks this owner may hold the lock briefly.
             await self._listen()
             if self._locked:
                 break
@@ -75,14 +75,16 @@ class OwnerSession:
             await self._connection.close()
 
     async def has_new_writes(self) -> bool:
-        """What was committed before this has been heard: the server tells it before it answers, and need not
-        be asked where something was heard already."""
+        """Return whether there are new writes. All earlier commits have been received by then.
+
+        The server sends notifications before it answers. No query is needed if one has arrived already.
+        """
         if self._written:
             self._written = False
             return True
         async with self._in_use:
             if self._connection is None or self._connection.is_closed():
-                return True  # nobody can tell us: there may be
+                return True  # Without a connection, assume new writes.
             await self._use(self._connection.execute("SELECT 1"))
         written, self._written = self._written, False
         return written
@@ -94,13 +96,13 @@ class OwnerSession:
         await _heard_within(self._events, seconds)
 
     def list_changes(self) -> list[ListChange] | None:
-        """Since this was last asked. None where some were not heard, or nobody asked for too long."""
+        """Return the changes since the last query. None if some were missed or the last query is too old."""
         changes, self._list_changes = self._list_changes, {}
         missed, self._missed_list_changes = self._missed_list_changes, False
         return None if missed else list(changes)
 
     async def try_lock(self, name: str) -> bool:
-        """Hold it, unless another process does, until `unlock` or the end of the connection."""
+        """Take the lock unless another process has it, until `unlock` or the end of the connection."""
         async with self._in_use:
             if self._connection is None or self._connection.is_closed():
                 return False
@@ -111,12 +113,13 @@ class OwnerSession:
         async with self._in_use:
             if self._connection is not None and not self._connection.is_closed():
                 query = "SELECT pg_advisory_unlock(hashtextextended($1, 0))"
-                with suppress(Exception):  # then the connection is gone, and the lock with it
+                with suppress(Exception):  # Then the connection is gone, and the lock with it.
                     await self._use(self._connection.fetchval(query, name))
 
     async def _listen(self) -> None:
-        """Be connected, and hold the lock: it is free when the server has noticed that an earlier connection
-        of ours is gone."""
+        """Connect and take the lock, which is free once the server has noticed the end of an earlier
+        connection.
+        """
         async with self._in_use:
             if self._connection is None or self._connection.is_closed():
                 connection = await self._connect()
@@ -124,7 +127,7 @@ class OwnerSession:
                 await connection.add_listener(self.event_channel, self._heard_of_events)
                 await connection.add_listener(f"{self._channel}_lists", self._heard_of_list)
                 self._connection, self._locked = connection, False
-                self._heard()  # nobody knows what was missed
+                self._heard()  # Writes may have been missed.
                 self._heard_of_events()
                 self._missed_list_changes = True
             if not self._locked:
@@ -132,7 +135,7 @@ class OwnerSession:
                 self._locked = await self._use(taken)
 
     async def _use(self, work: Awaitable[Any]) -> Any:
-        """A connection that does not answer in time is given up: it may be dead without anybody knowing."""
+        """Use the connection, and give it up if it does not answer in time: it may be dead unnoticed."""
         try:
             return await work
         except Exception:
@@ -168,14 +171,14 @@ class OwnerSession:
                     _log.warning("the lease of this process is renewed again")
                 last = ""
             except Exception as error:
-                if (text := str(error) or type(error).__name__) != last:  # the same failure is told once
-                    _log.warning("cannot renew the lease of this process: %s", text)
+                if (text := str(error) or type(error).__name__) != last:  # Log the same failure once.
+                    _log.warning("the lease of this process could not be renewed: %s", text)
                     last = text
                 await asyncio.sleep(_AGAIN)
 
 
 async def _heard_within(heard: asyncio.Event, seconds: float) -> None:
     with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):  # `wait_for` of Python 3.11 may swallow a cancel
+        async with asyncio.timeout(seconds):  # `wait_for` of Python 3.11 may swallow a cancel.
             await heard.wait()
     heard.clear()

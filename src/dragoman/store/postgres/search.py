@@ -1,4 +1,4 @@
-"""Search in PostgreSQL: the server finds texts by their trigrams, and what it gives is checked here."""
+"""Searches in PostgreSQL: the server finds texts by trigrams, and its results are checked here."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from dragoman.store.sql.texts import (
     words_of,
 )
 
-_PAGE = 200  # texts that are looked at at once
-_PAGES = 250  # of them at most: about as many texts as SQLite looks through in the time of one search
-_COMMON = 2000  # texts in which a word is, after which there is no use in an index of it
-_TITLES = 10_000  # that are looked at at most
-_LAST = 2**62  # comes after every text
+_PAGE = 200  # Texts per page.
+_PAGES = 250  # Maximum number of pages: about as many texts as SQLite scans in the time of one search.
+_COMMON = 2000  # For a word in more texts than this, the index is useless.
+_TITLES = 10_000  # Maximum number of titles to scan.
+_LAST = 2**62  # sorts after every text
 
 
 class PostgresSearch(PostgresDatabase):
@@ -86,14 +86,14 @@ class PostgresSearch(PostgresDatabase):
     def _candidates(
         self, db: SqlConnection, words: Sequence[str], user: str | None, limit: int, *, distinct: bool
     ) -> Iterator[Row]:
-        """Texts in which the words may be, the newest first."""
+        """Yield texts that may contain the words, the newest first."""
         plain = plain_words(words)
         few = has_few_texts(db, self._sql, user)
         seldom = None if few else next((word for word in plain if self._is_seldom(db, word)), None)
-        plain.sort(key=lambda word: word != seldom)  # the index looks for the first
+        plain.sort(key=lambda word: word != seldom)  # The index searches for the first word.
         key: dict[str, object] = {"user": user, "part": _pattern(plain[:1])}
         key["others"] = json.dumps([_pattern([word]) for word in plain[1:]]) if plain[1:] else None
-        known = len(plain) == len({word.lower() for word in words})  # to the server: all of them
+        known = len(plain) == len({word.lower() for word in words})  # The server can compare all words.
         if user is not None and known and seldom is None:
             key |= {"each": 1 if distinct else limit, "limit": limit}
             yield from db.execute(self._narrowed("search_own", key), key)
@@ -114,7 +114,7 @@ class PostgresSearch(PostgresDatabase):
         yield from db.execute(self._narrowed("search_shared_texts", key), key)
 
     def _is_seldom(self, db: SqlConnection, word: str) -> bool:
-        """Whether the index finds it, and in so few texts that all can be read."""
+        """Return whether the index finds the word, in few enough texts to read them all."""
         if len(word) < 3:
             return False
         key = {"part": _pattern([word]), "limit": _COMMON}
@@ -130,6 +130,6 @@ class PostgresSearch(PostgresDatabase):
 
 
 def _pattern(words: Sequence[str]) -> str:
-    """What the server finds by its index: the first of these."""
+    """Return the pattern for the index: the first of these words."""
     part = "".join(words[:1]).replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
     return f"%{part}%"

@@ -1,4 +1,4 @@
-"""The store in PostgreSQL: the operations that all engines share, on a pool of connections."""
+"""Provides the store in PostgreSQL: the operations that all engines share, on a pool of connections."""
 
 from __future__ import annotations
 
@@ -19,14 +19,17 @@ from dragoman.store.sql.questions import SqlEvents
 from dragoman.store.sql.turns import SqlQueue
 
 # ── attachments in the database ───────────────────────────────────────────────────────────────────
-# Blobs in the database itself: every node sees them, and one backup holds everything.
+# Keeps blobs in the database: every server sees them, and one backup contains everything.
 
 
 _GONE = sentence("blob.from_database")
 
 
 class TableBlobs:
-    """Implements `Blobs`. `run` changes rows and says how many, `rows` reads them, by a statement's name."""
+    """Implements `Blobs`.
+
+    `run` changes rows and returns their number, `rows` reads them, by statement name.
+    """
 
     def __init__(self, run: Callable[..., Awaitable[int]], rows: Callable[..., Awaitable[list[Any]]]) -> None:
         self._run = run
@@ -73,15 +76,17 @@ class TableBlobs:
             yield row["key"]
 
 
-_SWEEP = 3600.0  # seconds between looks for what may be removed by now
+_SWEEP = 3600.0  # Seconds between checks for data to remove.
 _log = logging.getLogger("dragoman.store")
 
 
 class PostgresStore(
     PostgresSearch, SqlQueue, SqlRaw, SqlEvents, SqlRetention, SqlAttachments, SqlProviderFiles
 ):
-    """Implements `store.Store`. Any number of processes, on any machines, may use one database. `blobs` is
-    where new attachments go, such as `s3://bucket/prefix`; else into a table."""
+    """Implements `store.Store`. Any number of processes on any machines can use one database.
+
+    `blobs` is the place of new attachments, such as `s3://bucket/prefix`. By default, they go into a table.
+    """
 
     def __init__(
         self,
@@ -111,13 +116,13 @@ class PostgresStore(
         await super().close()
 
     async def shared_secret(self, name: str, fresh: bytes) -> bytes:
-        """What every process that uses this database knows under the name: the first one's."""
+        """Return the secret of this name, the same for every process: the first one stored."""
         await self._run("add_secret", name=name, value=fresh)
         rows = await self._all("secret", name=name)
         return bytes(rows[0]["value"])
 
     async def _keep_up(self) -> None:
-        """What fails in it is logged, and tried again later."""
+        """Run background upkeep. Failures are logged and retried later."""
         while True:
             try:
                 await self._finish_deletions()

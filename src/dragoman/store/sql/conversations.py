@@ -1,4 +1,4 @@
-"""Conversations: added, listed, changed. `deletion` removes them."""
+"""Implements conversations: add, list, change. `deletion` removes them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from dragoman.store.sql.sharing import SqlSharing
 from dragoman.store.sql.texts import text_of_call
 
 # ── messages ──────────────────────────────────────────────────────────────────────────────────────
-# Messages and calls: a call is a row of its own, since it changes while its message does not.
+# Stores messages and calls. A call has a separate row, since it changes while its message does not.
 
 
 class SqlMessages(SqlDatabase):
@@ -107,7 +107,7 @@ class SqlMessages(SqlDatabase):
 
     def _own_message(self, db: SqlConnection, conversation: str, id: str) -> None:
         row = db.execute(self._sql["message"], {"id": id}).fetchone()
-        # Another's is answered like one that is nowhere.
+        # Another conversation's message is treated like a missing one.
         if row is None or row["conversation"] != conversation:
             raise NotFound("message", id)
 
@@ -120,7 +120,7 @@ class SqlConversations(SqlMessages, SqlSharing):
         self, db: SqlConnection, conversation: Conversation, messages: Sequence[Message]
     ) -> None:
         row = conversation_row(conversation)
-        if conversation.parent is not None:  # its owner and members are those of the conversation of people
+        if conversation.parent is not None:  # Its owner and members are those of the outermost conversation.
             key = {"id": conversation.parent}
             if (root := db.execute(self._sql["lock_root_of"], key).fetchone()) is not None:
                 row["user"] = root["user"]
@@ -166,7 +166,7 @@ class SqlConversations(SqlMessages, SqlSharing):
         )
 
     async def _own_and(self, others: str, own: str, key: Mapping[str, object], *, shared: bool) -> list[Row]:
-        """What a query finds among a user's own conversations, and another among those of others."""
+        """Combine a query on a user's conversations with one on those shared with the user."""
         names = (own, others) if shared else (own,)
 
         def read(db: SqlConnection) -> list[Row]:
@@ -235,7 +235,7 @@ class SqlConversations(SqlMessages, SqlSharing):
         return await self._write(write)
 
     def _conversation_row(self, db: SqlConnection, id: str) -> Row:
-        """For who is about to write: nobody else changes it before that."""
+        """Return the row and lock it for a write."""
         row: Row | None = db.execute(self._sql["lock_conversation"], {"id": id}).fetchone()
         if row is None:
             raise NotFound("conversation", id)

@@ -1,4 +1,4 @@
-"""Copies everything that is in one database to another, row by row, whichever engines they have."""
+"""Copies a whole database to another, row by row, between any engines."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from dragoman.store.sql.database import Row, SqlConnection, SqlDatabase
 from dragoman.store.sql.texts import without_nul
 
 Values = dict[str, Any]
-Progress = Callable[[str, int], None]  # what is being copied, and how much of it there is so far
+Progress = Callable[[str, int], None]  # called with the item being copied and its count so far
 
-# In the order in which rows refer to each other; and by what each is known, in which order they are read.
+# Tables in the order of their references, each with the key that identifies and orders its rows.
 _TABLES: dict[str, tuple[str, ...]] = {
     "conversations": ("created", "id"),
     "messages": ("seq",),
@@ -49,19 +49,19 @@ _TABLES: dict[str, tuple[str, ...]] = {
     "unwanted_blobs": ("blob",),
     "texts": ("id",),
 }
-_QUESTION = "id, conversation, turn, call, open, body"  # each engine counts them for itself
-_COUNTED = ("messages", "signals", "queue", "texts", "audit")  # by numbers that the database gives out
-_AT_ONCE = 500  # rows
+_QUESTION = "id, conversation, turn, call, open, body"  # Each engine numbers them separately.
+_COUNTED = ("messages", "signals", "queue", "texts", "audit")  # tables with numbers given out by the database
+_AT_ONCE = 500  # rows per batch
 
 
 async def copy_store(
     source: SqlDatabase, target: SqlDatabase, progress: Progress = lambda *_: None
 ) -> list[str]:
-    """Everything, turns that wait included; those that ran are nobody's in the copy, and are taken up there.
+    """Copy everything, including queued turns. Running turns have no owner in the copy and are resumed there.
 
-    What is in the target already is left as it is, so a copy that broke off is run again and goes on. At the
-    end each row is compared. ConfigError where one is missing or not the same. Returns the attachments that
-    cannot be read, and are not in the copy: what was lost before stops nothing else.
+    Existing rows in the target stay, so an interrupted copy can be repeated. At the end, each row is
+    compared. Raise ConfigError if one is missing or differs. Return the unreadable attachments, which are not
+    copied: earlier damage must not stop the rest.
     """
     for database in (source, target):
         await refuse_running(database)
@@ -80,7 +80,7 @@ async def copy_store(
 
 
 async def refuse_running(database: SqlDatabase) -> None:
-    """BadRequest where somebody else has it open, and could write meanwhile."""
+    """Raise BadRequest if another process has the database open and could write meanwhile."""
     if await database._read(database._other_owners):
         raise BadRequest("Another program has the store open. Stop it, then copy the store.")
 
@@ -88,7 +88,7 @@ async def refuse_running(database: SqlDatabase) -> None:
 async def copy_blobs(
     source: SqlDatabase, target: SqlDatabase, progress: Progress = lambda *_: None
 ) -> list[str]:
-    """The attachments alone, each checked. Returns those that cannot be read, or are not there."""
+    """Copy only the attachments and check each. Return those that are unreadable or missing."""
     lost, copied = list[str](), set[str]()
     async for blob in source._blobs.keys():
         try:
@@ -104,7 +104,7 @@ async def copy_blobs(
 
 
 def _alone(table: str, row: Values) -> Values:
-    """A conversation without the one that it belongs to, which may come later."""
+    """Return a conversation without its parent, which may be copied later."""
     return {**row, "parent": None} if table == "conversations" else row
 
 
@@ -121,7 +121,7 @@ def _run_many(text: str, rows: Sequence[Values], db: SqlConnection) -> int:
 
 
 async def _refuse_others(source: SqlDatabase, target: SqlDatabase) -> None:
-    """A target may hold what an earlier copy left there, and nothing else: numbers would collide."""
+    """Refuse a target with rows from anything except an earlier copy: numbers would collide."""
     for table, key in (("conversations", ("created", "id")), ("people", ("name",))):
         ours, theirs = [await _hashes(database, table, key) for database in (source, target)]
         if theirs.keys() - ours.keys():
@@ -129,10 +129,10 @@ async def _refuse_others(source: SqlDatabase, target: SqlDatabase) -> None:
 
 
 async def _pages(database: SqlDatabase, table: str, key: Sequence[str]) -> AsyncIterator[list[Values]]:
-    """All rows in order, some at a time."""
+    """Yield all rows in order, in batches."""
     places = [database._question_order] if table == "questions" else [f'"{name}"' for name in key]
     what = f"{_QUESTION}, {places[0]} AS place" if table == "questions" else "*"
-    where = "message IS NOT NULL" if table == "texts" else "1 = 1"  # what is left of a deleted message
+    where = "message IS NOT NULL" if table == "texts" else "1 = 1"  # Skip leftovers of deleted messages.
     order, after = ", ".join(places), dict[str, object]()
     while True:
         beyond = f" AND ({order}) > ({', '.join(f':{name}' for name in key)})" if after else ""
@@ -157,7 +157,7 @@ async def _add(database: SqlDatabase, table: str, rows: Sequence[Values]) -> Non
 
 
 def _fresh(table: str, row: Values) -> Values:
-    """As it is to be in the copy: text where a disk had left something else, and owned by nobody."""
+    """Return a row for the copy: damaged bytes become text, and turns have no owner."""
     text = {
         name: value.decode("utf-8", "replace") if isinstance(value, bytes) else value
         for name, value in row.items()
@@ -189,7 +189,7 @@ async def _hashes(database: SqlDatabase, table: str, key: Sequence[str]) -> dict
     return hashes
 
 
-# A conversation's rows as the database has them: how a damaged one is taken out of the store.
+# Exports a conversation's stored rows, in order to rescue a damaged conversation.
 
 
 _FORMAT = "dragoman.rows/1"

@@ -1,7 +1,7 @@
-"""What the operations of a store are made of, whichever SQL database it is in.
+"""Defines the base of all SQL stores.
 
-An operation is a plain function of a connection. How it is run (in a thread, or on the event loop), in which
-transaction, and how often it is tried is the engine's.
+An operation is a plain function of a connection. The engine decides how it runs (in a thread or on the event
+loop), in which transaction, and how often it is retried.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from dragoman.store.blobs.blobs import Blobs
 from dragoman.store.blobs.place import NamedBlobs
 
 # ── the state of a schema ─────────────────────────────────────────────────────────────────────────
-# At which step of its migrations a database is, and what is to be done about it.
+# Compares a database's schema version with this program's.
 
 
 @dataclass(slots=True, frozen=True)
 class SchemaState:
-    """`version` is the last step that was taken, 0 where there are no tables; `newest` is the last one."""
+    """`version` is the last applied step, 0 without tables. `newest` is the last known one."""
 
     version: int
     newest: int
-    missing: tuple[tuple[int, str], ...]  # steps that are still to be taken, with their titles
-    others: tuple[str, ...] = ()  # what is beside its tables, and is not there yet
+    missing: tuple[tuple[int, str], ...]  # pending steps with their titles
+    others: tuple[str, ...] = ()  # missing items in addition to its tables
 
 
 def schema_state(migrations: Traversable, version: int) -> SchemaState:
-    """ConfigError where the database is ahead of this program."""
+    """Return the state. Raise ConfigError if the database is newer than this program."""
     names = sorted(file.name for file in migrations.iterdir() if file.name.endswith(".sql"))
     steps = [(int(name[:4]), name[5:].removesuffix(".sql").replace("_", " ")) for name in names]
     newest = steps[-1][0]
@@ -52,7 +52,7 @@ def schema_state(migrations: Traversable, version: int) -> SchemaState:
 
 
 def refuse_missing(state: SchemaState) -> None:
-    """ConfigError where there are steps to be taken, and somebody has to order it."""
+    """Raise ConfigError if steps are pending, which the admin must start."""
     if state.missing:
         at = f"has tables of version {state.version}" if state.version else "has no tables yet"
         raise ConfigError(
@@ -63,7 +63,7 @@ def refuse_missing(state: SchemaState) -> None:
 
 
 # ── statements ────────────────────────────────────────────────────────────────────────────────────
-# SQL statements by name: `-- name: add_message` in a file, and what follows it.
+# SQL statements by name: `-- name: add_message` in a file, followed by the statement.
 
 
 SHARED = files("dragoman.store.sql") / "queries"
@@ -74,12 +74,14 @@ _LOCKED = (
     "question",
     "queued",
     "usage_of",
-)  # read by who is about to write
+)  # rows read before they are written
 
 
 def statements(own: Traversable, *, lock: str = "") -> Mapping[str, str]:
-    """Those that every engine understands, and those of one engine. `lock` is what makes a row that is read
-    wait for nobody but us; a statement that ends with it is there as `lock_…`."""
+    """Return the statements for every engine and those of one engine.
+
+    `lock` makes a statement lock the rows that it reads. A statement with this suffix is named `lock_…`.
+    """
     found: dict[str, str] = {}
     for folder in (SHARED, own):
         for file in folder.iterdir():
@@ -95,8 +97,11 @@ _GIVEN = re.compile(r"\(:(\w+) IS NULL OR ")
 
 @cache
 def narrowed(statement: str, absent: frozenset[str]) -> str:
-    """The statement for these parameters being NULL, and no others: of `(:user IS NULL OR condition)` nothing
-    is left, or the condition alone. With both in it no database finds its rows by an index."""
+    """Return the statement for exactly these parameters being NULL.
+
+    Each `(:user IS NULL OR condition)` is removed or reduced to its condition. With both parts, no database
+    would use an index.
+    """
     kept, at = "", 0
     while (found := _GIVEN.search(statement, at)) is not None:
         end, depth = found.end(), 1
@@ -110,7 +115,7 @@ def narrowed(statement: str, absent: frozenset[str]) -> str:
 
 
 def numbered(folder: Traversable) -> list[tuple[int, str]]:
-    """Migrations: the numbered steps from nothing to the schema of today."""
+    """Return the migrations: the numbered steps from nothing to the current schema."""
     found = ((file.name, file.read_text("utf-8")) for file in folder.iterdir())
     return sorted((int(name[:4]), text) for name, text in found if name.endswith(".sql"))
 
@@ -123,14 +128,14 @@ def _statement(body: str) -> str:
 T = TypeVar("T")
 V = TypeVar("V")
 
-_MOMENT = 0.001  # seconds of work on what was read, after which others get their turn
+_MOMENT = 0.001  # Seconds of processing after which a long read yields to others.
 _BLOB = re.compile(r'"blob":"([0-9a-f]{64})"')
 
 _log = logging.getLogger("dragoman.store")
 
 
 class Row(Protocol):
-    """A row, by the names of its columns."""
+    """A row with access by column name."""
 
     def __getitem__(self, name: str, /) -> Any: ...
 
@@ -138,7 +143,7 @@ class Row(Protocol):
 
 
 class SqlCursor(Protocol):
-    """What a statement gave."""
+    """The result of a statement."""
 
     @property
     def rowcount(self) -> int: ...
@@ -151,7 +156,7 @@ class SqlCursor(Protocol):
 
 
 class SqlConnection(Protocol):
-    """Runs statements whose parameters have names."""
+    """Runs statements with named parameters."""
 
     def execute(self, statement: str, key: Mapping[str, object] = ..., /) -> SqlCursor: ...
 
@@ -159,7 +164,7 @@ class SqlConnection(Protocol):
 
 
 class Write(asyncio.Future[T]):
-    """A write that was handed over cannot be called back: whoever waits and is cancelled waits it out."""
+    """A submitted write, which cannot be cancelled: a cancelled caller waits for its end."""
 
     def cancel(self, msg: Any | None = None) -> bool:
         return False
@@ -169,15 +174,15 @@ Operation: TypeAlias = Callable[[SqlConnection], T]
 
 
 class SqlDatabase(ABC):
-    """A database that is open, and the statements that it understands, by name."""
+    """An open database, with its statements by name."""
 
     _sql: Mapping[str, str]
     _blobs: Blobs
-    _named_blobs: NamedBlobs | None = None  # those of them at a place that a person named
-    _owner_name: str  # of this process, as an owner of turns
+    _named_blobs: NamedBlobs | None = None  # blobs at a configured place
+    _owner_name: str  # the name of this process as an owner of turns
 
-    _question_order: str  # the column that counts questions
-    _explicit_ids = ""  # what lets numbers be given that the database would else give out
+    _question_order: str  # the column that numbers questions
+    _explicit_ids = ""  # SQL that allows explicit numbers where the database would assign them
 
     def __init__(self) -> None:
         self._reported: set[tuple[str, str]] = set()
@@ -186,23 +191,26 @@ class SqlDatabase(ABC):
     def _write(
         self, operation: Operation[T], *, sync: bool = False, line: str | None = None
     ) -> asyncio.Future[T]:
-        """Run it in a transaction of its own. The future is done when the commit is; with `sync`, when it is
-        on disk. Those of one `line` come one after the other. It may be tried again."""
+        """Run it in a separate transaction. The future is done after the commit or, with `sync`, once it is
+        on disk.
+
+        Operations of the same `line` run in order. An operation may be retried.
+        """
 
     @abstractmethod
     def _read(self, operation: Operation[T], *, slow: bool = False) -> Awaitable[T]:
-        """Run it beside those that write. A slow one never takes the place of all others."""
+        """Run it in parallel with writes. Slow reads never occupy all connections."""
 
     @abstractmethod
     def _snapshot(self, db: SqlConnection) -> AbstractContextManager[None]:
-        """Several reads of the same moment, whatever is committed between them."""
+        """Make several reads see the same moment, whatever is committed between them."""
 
     @abstractmethod
     def _give_way(self) -> None:
-        """In the middle of a long read: others get their turn."""
+        """Let others run during a long read."""
 
     def _unhurried(self, rows: Iterable[T]) -> Iterator[T]:
-        """All of many rows. Who works through them holds up nobody for longer than a moment."""
+        """Yield many rows, letting others run at short intervals."""
         end = perf_counter() + _MOMENT
         for row in rows:
             yield row
@@ -212,50 +220,52 @@ class SqlDatabase(ABC):
 
     @abstractmethod
     def _is_alive(self, db: SqlConnection, owner: str) -> bool:
-        """Whether the process of this name still runs, and is not paused."""
+        """Return whether the process of this name is running and not paused."""
 
     @abstractmethod
     def _other_owners(self, db: SqlConnection) -> list[str]:
-        """The other processes that have it open."""
+        """Return the other processes that have it open."""
 
     @abstractmethod
     def _add_text(self, db: SqlConnection, message: int, text: str) -> None:
-        """Let a search find the message by this text; by its number."""
+        """Make the message with this number searchable by this text."""
 
     @abstractmethod
     def _add_text_of_call(self, db: SqlConnection, call: ToolCall) -> None: ...
 
     @abstractmethod
     def _blobs_tracked_since(self, db: SqlConnection) -> float:
-        """Since when it is known here which blobs are mentioned: older ones may be another database's."""
+        """Return since when references to blobs are recorded. Older blobs may belong to another database."""
 
     @abstractmethod
     def _identity(self, db: SqlConnection) -> str:
-        """What this database is known by where its blobs are, also after it was moved: made when needed."""
+        """Return the ID of this database at the place of its blobs, created on demand and kept
+        when it moves.
+        """
 
     @abstractmethod
     def _advance_sequences(self, db: SqlConnection, tables: Sequence[str]) -> None:
-        """Give out numbers after those that were given to these tables."""
+        """Continue numbering after the highest number in these tables."""
 
     @abstractmethod
     def _announce_events(self, db: SqlConnection) -> None:
-        """Wake who waits for events, in an engine that can."""
+        """Wake callers that wait for events, if the engine supports it."""
 
     @abstractmethod
     def _announce_write(self, db: SqlConnection) -> None:
-        """Wake who waits for writes, where none of the tables' triggers does."""
+        """Wake callers that wait for writes, if no trigger of the tables does."""
 
     @abstractmethod
     def _chore(self, name: str) -> AbstractAsyncContextManager[bool]:
-        """Whether it is ours to do now: of the processes that use the database, one does it at a time."""
+        """Yield whether this process may do the task now: only one process at a time does it."""
 
     @abstractmethod
     async def schema_state(self) -> SchemaState:
-        """At which version its tables are. Changes nothing, and it need not be open."""
+        """Return the version of its tables without changing anything. The database need not be open."""
 
     @abstractmethod
     async def migrate(self) -> None:
-        """Bring its tables up to date, without opening it. Who does it at the same time is waited for."""
+        """Update its tables without opening it, after any other process that is doing so."""
 
     # ── the commonest operations ──────────────────────────────────────────────────────────────────
 
@@ -272,11 +282,13 @@ class SqlDatabase(ABC):
         return rows[0]
 
     async def _run(self, name: str, /, **key: object) -> int:
-        """How many rows it changed."""
+        """Run a statement and return the number of changed rows."""
         return await self._write(lambda db: db.execute(self._sql[name], key).rowcount)
 
     async def _take_back(self, name: str, /, **key: object) -> bool:
-        """Whether it was still there. No trigger tells others of a row that is deleted."""
+        """Run a deletion and return whether a row existed. Triggers do not report deleted rows, so announce
+        it.
+        """
 
         def write(db: SqlConnection) -> bool:
             self._announce_write(db)
@@ -289,7 +301,7 @@ class SqlDatabase(ABC):
             raise NotFound(noun, id)
 
     def _readable(self, value: Callable[[Row], V], rows: Iterable[Row]) -> list[V]:
-        """The values of these rows, without those that cannot be read. Each of them is logged once."""
+        """Return the values of readable rows. Each unreadable row is logged once."""
         values = []
         for row in rows:
             try:
@@ -303,12 +315,12 @@ class SqlDatabase(ABC):
     def _mention_blobs(
         self, db: SqlConnection, noun: str, owner: str, conversation: str, *bodies: object
     ) -> None:
-        """Written with the row that mentions them: what any row mentions is not removed."""
+        """Record references to blobs together with the row that has them: referenced blobs are kept."""
         for blob in blobs_in(*bodies):
             row = {"blob": blob, "noun": noun, "owner": owner, "conversation": conversation}
             db.execute(self._sql["add_blob_reference"], row)
 
 
 def blobs_in(*bodies: object) -> set[str]:
-    """The keys of blobs that these mention."""
+    """Return the keys of blobs in these bodies."""
     return {key for body in bodies if isinstance(body, str) for key in _BLOB.findall(body)}

@@ -1,4 +1,4 @@
-"""Deleting conversations: hidden at once, removed in small steps, finished after a crash."""
+"""Deletes conversations: hides them immediately, removes them in small steps, and continues after a crash."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from dragoman.store.sql.rows import listed_conversation
 from dragoman.store.store import Mention, UploadedFile
 from dragoman.store.turns import KEPT
 
-_STEP = 0.008  # seconds after which a step lets others write
-_ROWS = 20  # removed between two looks at the clock
-_UNUSED = 3600.0  # seconds in which a message that mentions a blob may still be on its way
-_UPLOADED = 24 * 3600.0  # the same for a blob that nothing has mentioned yet
-_ABSENT = 3600.0  # seconds after which it is forgotten who had a conversation open
-_EXPIRED = 24 * 3600.0  # seconds that an expired rule stays: another server's clock may be behind
+_STEP = 0.008  # Seconds after which a step lets others write.
+_ROWS = 20  # Rows removed between two checks of the clock.
+_UNUSED = 3600.0  # Seconds in which a message that references a blob may still arrive.
+_UPLOADED = 24 * 3600.0  # The same for a blob without any reference so far.
+_ABSENT = 3600.0  # Seconds after which presence in a conversation is dropped.
+_EXPIRED = 24 * 3600.0  # Seconds to keep an expired rule, since another server's clock may be behind.
 _OUT_OF_REACH = (
     90 * 24 * 3600.0
-)  # after which a file at a provider is given up that nobody could delete there
-_AT_ONCE = 500  # blobs that are asked about in one query
+)  # Seconds after which a provider's file is abandoned that could not be deleted there.
+_AT_ONCE = 500  # blobs per query
 
 _log = logging.getLogger("dragoman.store")
 
@@ -41,8 +41,10 @@ class SqlDeletion(SqlPeople):
         await self._delete(id)
 
     async def _delete(self, id: str, *, only_if: Operation[bool] = lambda db: True) -> list[str]:
-        """The conversation and those within it, which are deleted: none, where what is asked does not hold
-        at that moment. What was spent in them is kept."""
+        """Delete the conversation and those within it, unless `only_if` fails. Return the deleted ones.
+
+        Their spending is kept.
+        """
         within = [row["id"] for row in await self._all("within", id=id)]
         counted = {each: await self._read(partial(self._counted, each)) for each in within}
 
@@ -66,12 +68,12 @@ class SqlDeletion(SqlPeople):
             given_up = await self._remove(each)
             try:
                 await self._sweep_blobs(given_up)
-            except StoreUnavailable as error:  # the conversation is gone; its files are tried again later
+            except StoreUnavailable as error:  # The conversation is gone. Its files are retried later.
                 _log.warning("%s", error)
         return deleted
 
     def _counted(self, conversation: str, db: SqlConnection) -> tuple[int, list[Spending]]:
-        """What was spent in it, and at which revision of it that was."""
+        """Return the spending in a conversation, and the revision for which it was counted."""
         with self._snapshot(db):
             row = db.execute(self._sql["conversation"], {"id": conversation}).fetchone()
             revision = row["revision"] if row is not None else -1
@@ -80,20 +82,26 @@ class SqlDeletion(SqlPeople):
     def _spent_until_now(
         self, db: SqlConnection, conversation: str, counted: tuple[int, list[Spending]] | None
     ) -> list[Spending]:
-        """As it was counted while others could write, which may take long; anew if somebody has written."""
+        """Return the spending counted earlier, in parallel with writes, since counting is slow.
+
+        Count again if the conversation changed since.
+        """
         row = db.execute(self._sql["lock_conversation"], {"id": conversation}).fetchone()
         if counted is not None and row is not None and counted[0] == row["revision"]:
             return counted[1]
         return self._present_spending(db, conversation=conversation)
 
     async def _claim_blobs(self) -> None:
-        """Before anything is swept: what another store mentions is not ours to remove."""
+        """Claim the blobs before a sweep, which must not remove blobs referenced by another store."""
         if self._named_blobs is not None:
             await self._named_blobs.claim(await self._write(self._identity))
 
     async def _finish_deletions(self) -> None:
-        """What an earlier process began, and what it could not remove from the disk yet. Nothing is written
-        where there is nothing to do: who only reads need not wait for who writes."""
+        """Finish deletions of earlier processes and retry failed removals.
+
+        Nothing is written if there is nothing to do, so that a process that only reads need not wait for
+        writers.
+        """
         for row in await self._all("deleted_conversations"):
             await self._remove(row["id"])
         await self._drop_expired_files(time.time())
@@ -121,7 +129,7 @@ class SqlDeletion(SqlPeople):
             await self._write(write)
 
     async def _remove(self, conversation: str) -> list[str]:
-        """Returns the blobs that nothing mentions any more."""
+        """Remove the conversation and return the blobs that have no reference left."""
         key = {"id": conversation}
 
         def last(db: SqlConnection) -> list[str]:
@@ -134,7 +142,7 @@ class SqlDeletion(SqlPeople):
         return await self._write(last)
 
     def _remove_some(self, db: SqlConnection, conversation: str) -> bool:
-        """Whether there is more."""
+        """Remove some rows and return whether more are left."""
         end = time.perf_counter() + _STEP
         while self._remove_rows(db, {"id": conversation, "limit": _ROWS}):
             if time.perf_counter() > end:
@@ -142,7 +150,10 @@ class SqlDeletion(SqlPeople):
         return False
 
     def _remove_rows(self, db: SqlConnection, key: Mapping[str, object]) -> bool:
-        """Turns first, since they name messages. Whether there were any."""
+        """Remove a batch and return whether there was one.
+
+        Turns come first, since they reference messages.
+        """
         if db.execute(self._sql["delete_some_turns"], key).rowcount:
             return True
         db.execute(self._sql["take_off_some_messages"], key)
@@ -150,7 +161,7 @@ class SqlDeletion(SqlPeople):
         return bool(db.execute(self._sql["delete_some_messages"], key).rowcount)
 
     async def _sweep_blobs(self, blobs: Sequence[str]) -> None:
-        """Remove the bytes of those that nothing mentions any more, except those put here just now."""
+        """Remove the bytes of unreferenced blobs, except recently stored ones."""
         for start in range(0, len(blobs), _AT_ONCE):
             some = blobs[start : start + _AT_ONCE]
             rows = await self._all("unmentioned_blobs", blobs=json.dumps(some))
@@ -164,7 +175,7 @@ class SqlDeletion(SqlPeople):
                 await self._run("forget_unwanted", blobs=json.dumps(done))
 
     async def _sweep_uploads(self) -> None:
-        """Remove what was put here more than a day ago, and nothing has mentioned."""
+        """Remove blobs stored more than a day ago that have no reference."""
         before = time.time() - _UPLOADED
         if await self._all("old_uploads", before=before):
             await self._run("forget_uploads", before=before)
@@ -177,12 +188,12 @@ class SqlDeletion(SqlPeople):
 
 
 def _keys(rows: Sequence[Row]) -> list[str]:
-    """Without what damage has made none of a blob."""
+    """Return the keys of the rows, without damaged ones."""
     return [row["blob"] for row in rows if is_key(row["blob"])]
 
 
 # ── retention ─────────────────────────────────────────────────────────────────────────────────────
-# Retention: conversations in which nothing has happened for long are found, and deleted like any other.
+# Retention finds conversations without recent activity and deletes them like any other.
 
 
 _PAGE = 100
@@ -213,7 +224,10 @@ class SqlRetention(SqlDeletion):
         return deleted
 
     def _is_untouched(self, id: str, before: float, db: SqlConnection) -> bool:
-        """Also those that its calls opened: a person may talk there, too, or want to keep one of them."""
+        """Return whether it and all conversations its calls opened are untouched.
+
+        A user may write in those too, or pin one.
+        """
         for row in db.execute(self._sql["within"], {"id": id}).fetchall():
             key = {"id": row["id"]}
             locked = db.execute(self._sql["lock_conversation"], key).fetchone()
@@ -225,7 +239,7 @@ class SqlRetention(SqlDeletion):
 
 
 # ── files at providers ────────────────────────────────────────────────────────────────────────────
-# Files that lie at providers, in rows.
+# Records files stored by providers.
 
 
 _LATER = 0.001  # seconds
@@ -236,7 +250,8 @@ class SqlProviderFiles(SqlDatabase):
         row = {"account": file.account, "id": file.id, "blob": file.blob, "expires": file.expires}
 
         def write(db: SqlConnection) -> ProviderFile:
-            db.execute(self._sql["hold_account"], {"account": file.account})  # one after the other
+            # Serialize access to this account.
+            db.execute(self._sql["hold_account"], {"account": file.account})
             first = db.execute(self._sql["provider_file"], {**row, "now": now}).fetchone()
             created = now if first is None else max(now, first["created"] + _LATER)
             db.execute(self._sql["add_provider_file"], {**row, "created": created})
@@ -259,23 +274,23 @@ def _file(row: Row) -> ProviderFile:
     return ProviderFile(row["account"], row["blob"], row["id"], row["expires"])
 
 
-# Attachments: their bytes are with the blobs; who brought them, and what mentions them, is in rows.
+# Stores attachments. Their bytes are among the blobs. Rows record who uploaded and what references them.
 
 
 class SqlAttachments(SqlDatabase):
     def _place_blobs(self, own: Blobs, named: NamedBlobs | None) -> None:
-        """Where they are named to be; what was stored before that is still among the database's own."""
+        """Use the configured place. Blobs stored earlier are still among the database's own."""
         self._named_blobs = named
         large = LARGE_HERE if isinstance(named or own, FolderBlobs) else LARGE_AFAR
         self._blobs = CachedBlobs(own if named is None else FallbackBlobs(named, own), large=large)
 
     async def check_blobs(self) -> None:
-        """StoreUnavailable where the place that is named for them cannot be used."""
+        """Raise StoreUnavailable if the configured place is unusable."""
         if self._named_blobs is not None:
             await self._named_blobs.check()
 
     async def list_named_blobs(self) -> set[str]:
-        """The keys of those at the place that is named for them."""
+        """Return the keys of the blobs at the configured place."""
         if self._named_blobs is None:
             return set()
         keys = self._named_blobs.keys()
@@ -294,7 +309,8 @@ class SqlAttachments(SqlDatabase):
         row = {"user": user, "limit": limit, **asdict(file)}
 
         def write(db: SqlConnection) -> bool:
-            db.execute(self._sql["hold_account"], {"account": f"files of {user}"})  # one after the other
+            # Serialize access to this user's files.
+            db.execute(self._sql["hold_account"], {"account": f"files of {user}"})
             return bool(db.execute(self._sql["add_file"], row).rowcount)
 
         return await self._write(write)

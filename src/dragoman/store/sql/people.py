@@ -1,4 +1,4 @@
-"""People: their keys and prompts, what they spent, and the tools they pinned."""
+"""Implements users: their keys, prompts, spending and pinned tools."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dragoman.store.sql.rows import number_in, text_in
 from dragoman.store.store import AuditEntry, Identity, Person
 
 _DAY = 86_400.0  # seconds
-_NAMES = 1000  # users of the same name, who are told apart by a number
+_NAMES = 1000  # Maximum number of users with the same name, which a number tells apart.
 _NUMBERS = tuple(one.name for one in fields(Spending) if one.name not in DIMENSIONS)
 
 
@@ -68,7 +68,7 @@ class SqlPeople(SqlDatabase):
                 return Identity(row["person"], row["epoch"]) if row["name"] is not None else None
             person = self._add_named(db, name, {"key": key, "created": created})
             if not db.execute(self._sql["add_identity"], {**account, "person": person}).rowcount:
-                db.execute(self._sql["remove_person"], {"id": person})  # another server was faster
+                db.execute(self._sql["remove_person"], {"id": person})  # Another server was faster.
                 row = db.execute(self._sql["identity"], account).fetchone()
                 return Identity(row["person"], row["epoch"])
             return Identity(person, epoch, new=True)
@@ -76,8 +76,10 @@ class SqlPeople(SqlDatabase):
         return await self._write(write)
 
     def _add_named(self, db: SqlConnection, name: str, row: dict[str, Any]) -> str:
-        """Add a user of this name, or of one with a number. What is told of a name may be old by then: it is
-        theirs only where the row is."""
+        """Add a user with this name, or with a number after it.
+
+        The check of a name may be outdated, so only an inserted row takes the name.
+        """
         for person in (name, *(f"{name}-{number}" for number in range(2, _NAMES))):
             key = {**row, "id": person}
             if person == LOCAL or db.execute(self._sql["is_name_free"], key).fetchone() is None:
@@ -134,7 +136,7 @@ class SqlPeople(SqlDatabase):
         return int(rows[0]["revision"]) if rows else 0
 
     def _change_access(self, db: SqlConnection) -> None:
-        """Somebody lost a right: servers look again at the streams that are open."""
+        """Note that a user lost a right: servers check their open streams again."""
         db.execute(self._sql["change_access"])
         self._announce_write(db)
 
@@ -199,11 +201,12 @@ class SqlPeople(SqlDatabase):
         day = datetime.fromtimestamp(min(since, LATEST_TIME), UTC).date().isoformat()
 
         def read(db: SqlConnection) -> list[Spending]:
-            with self._snapshot(db):  # what is deleted meanwhile counts once
+            with self._snapshot(db):  # A snapshot counts conversations deleted meanwhile only once.
                 past = db.execute(self._sql["past_spending"], {"day": day, "user": user}).fetchall()
                 return [*self._present_spending(db, since=since, user=user), *map(_past_spending, past)]
 
-        return await self._read(read, slow=since < time.time() - _DAY)  # for that of a day, turns wait
+        # Turns wait for the spending of one day, so it counts as fast.
+        return await self._read(read, slow=since < time.time() - _DAY)
 
     def _present_spending(
         self,
@@ -213,7 +216,7 @@ class SqlPeople(SqlDatabase):
         user: str | None = None,
         conversation: str | None = None,
     ) -> list[Spending]:
-        """In conversations that are there."""
+        """Return the spending in existing conversations."""
         key = {"since": since, "user": user, "conversation": conversation}
         replies = db.execute(self._narrowed("spending", key), key).fetchall()
         asked = db.execute(self._narrowed("spending_on_models", key), key).fetchall()
@@ -256,5 +259,5 @@ def _past_spending(row: Row) -> Spending:
 
 
 def past_values(spending: Spending) -> dict[str, Any]:
-    """As the table has it, in which nothing is unknown."""
+    """Return the values for the table, which has no NULL."""
     return {name: value if value is not None else "" for name, value in asdict(spending).items()}

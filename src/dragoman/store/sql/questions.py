@@ -1,4 +1,4 @@
-"""Questions and grants: written with a turn's facts, answered once, with a signal to the turn."""
+"""Implements questions and grants: written with a turn's facts, answered once, with a signal to the turn."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dragoman.store.sql.sharing import SqlSharing
 from dragoman.store.turns import Signal, SignalKind, Signalled, StoredEvent
 
 # ── signals ───────────────────────────────────────────────────────────────────────────────────────
-# Signals: rows that anybody writes for a turn, from any process, and its owner reads.
+# Signals are rows for a turn that any process can write and its owner reads.
 
 
 class SqlSignals(SqlDatabase):
@@ -73,12 +73,14 @@ class SqlSignals(SqlDatabase):
             raise AlreadyAnswered(str(call), "there is a result already")
 
     def _refuse_if_cancelled(self, db: SqlConnection, turn: str, asked: str) -> None:
-        """What comes after a cancel, also one that the turn has not heard of yet, moves nothing any more."""
+        """Raise AlreadyAnswered after a cancel, even one the turn has not read yet: nothing later has an
+        effect.
+        """
         if self._has_unread(db, turn, "cancel"):
             raise AlreadyAnswered(asked, "its turn is cancelled")
 
     def _has_unread(self, db: SqlConnection, turn: str, *kinds: SignalKind) -> bool:
-        """One that nobody can read does not count."""
+        """Return whether such a signal is unread. Unreadable signals do not count."""
         return any(one.kind in kinds for one in self._signals(db, turn))
 
     def _signals(self, db: SqlConnection, turn: str) -> list[Signal]:
@@ -89,7 +91,7 @@ class SqlSignals(SqlDatabase):
 
 
 def _how(asked: Question) -> str:
-    """What was decided, and who did."""
+    """Describe the decision and its author."""
     if asked.answer is None:
         return str(asked.closed)
     by = asked.answer.by
@@ -138,7 +140,7 @@ class SqlQuestions(SqlSignals, SqlSharing):
             self._refuse_if_cancelled(db, asked.turn, question)
             settled = replace(asked, answer=answer)
             if answer.verdict == "withhold":
-                settled = replace(settled, result=None)  # nobody is to reach it any more
+                settled = replace(settled, result=None)  # The result must not be accessible afterwards.
             db.execute(self._sql["settle_question"], {"id": question, "body": QUESTION.dump(settled)})
             self._add_signal(db, asked.turn, asked.conversation, "answer", {"question": question})
             for grant in grants:
@@ -153,7 +155,8 @@ class SqlQuestions(SqlSignals, SqlSharing):
 
         def read(db: SqlConnection) -> list[Grant]:
             held = db.execute(self._narrowed("grants", key), key).fetchall()
-            denied = db.execute(self._sql["removed_sender"], key).fetchall()  # last: nothing goes past it
+            # Last, so that nothing overrides it.
+            denied = db.execute(self._sql["removed_sender"], key).fetchall()
             return [*self._readable(grant_of, held), *(_denial(row) for row in denied)]
 
         return await self._read(read)
@@ -189,7 +192,7 @@ class SqlQuestions(SqlSignals, SqlSharing):
     def _close_question(self, db: SqlConnection, id: str, why: str) -> None:
         try:
             question = self._question(db, id)
-        except Unreadable:  # it must not stop its turn from ending
+        except Unreadable:  # It must not keep its turn from ending.
             db.execute(self._sql["close_unreadable_question"], {"id": id})
             return
         if question.answer is None:
@@ -198,7 +201,7 @@ class SqlQuestions(SqlSignals, SqlSharing):
 
 
 # ── events ────────────────────────────────────────────────────────────────────────────────────────
-# Live events: rows that the owners of turns write while another process follows them.
+# Live events are rows that owners of turns write while another process follows them.
 
 
 class SqlEvents(SqlDatabase):
@@ -223,8 +226,10 @@ class SqlEvents(SqlDatabase):
         await self._run("drop_events", turn=turn)
 
     async def _drop_ended_events(self) -> None:
-        """Those that nobody else will drop: who ran the turn is gone. A turn at a time, so that whoever else
-        writes need not wait for all of them."""
+        """Delete events whose turns have no live owner left to delete them.
+
+        One turn at a time, so that other writers need not wait for all of them.
+        """
 
         def left_behind(db: SqlConnection) -> list[str]:
             rows = db.execute(self._sql["turns_with_ended_events"]).fetchall()
@@ -235,5 +240,5 @@ class SqlEvents(SqlDatabase):
 
 
 def _denial(row: Row) -> Grant:
-    """A user who was removed may do nothing in what is left of their conversations."""
+    """Return the denial of everything for a removed user in the remaining conversation."""
     return Grant("removed", Rule("*", "*", "deny"), row["id"], user=row["user"])

@@ -1,4 +1,4 @@
-"""Values to rows of the database and back, and what stands in place of a row that cannot be read."""
+"""Converts values to database rows and back, with replacements for unreadable rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Calls = Mapping[str, ToolCall | Unreadable]
 
 
 def load(codec: Codec[T], noun: str, id: str, body: str | bytes | None) -> T:
-    """The value of a body. Unreadable, without any of its contents, where it is not what it should be."""
+    """Parse a body. Raise Unreadable, without any of its contents, if it is invalid."""
     try:
         return codec.load(body or b"")
     except ValidationError as error:
@@ -36,12 +36,12 @@ def load(codec: Codec[T], noun: str, id: str, body: str | bytes | None) -> T:
 
 
 def text_in(value: str | bytes | None) -> str | None:
-    """A text, also where a damaged file has it as bytes: in SQLite that is one bit."""
+    """Return text, even if a damaged file has bytes: in SQLite a single bit decides that."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
 def number_in(value: object) -> float:
-    """A number, and 0 where a damaged file has none, or one that is not finite."""
+    """Return a number, and 0 if a damaged file has none or one that is not finite."""
     return value if isinstance(value, int | float) and math.isfinite(value) else 0
 
 
@@ -57,7 +57,7 @@ def is_json(body: str | bytes) -> bool:
 
 
 def message_row(message: Message) -> dict[str, object]:
-    """The body is the message without what its calls' own rows say."""
+    """Return the row. Its body omits what the rows of its calls contain."""
     parts = tuple(
         ToolCall(part.id, part.tool) if isinstance(part, ToolCall) else part for part in message.parts
     )
@@ -72,7 +72,7 @@ def message_row(message: Message) -> dict[str, object]:
 
 
 def message_of(row: Row, calls: Calls, inner: Mapping[str, Sequence[ToolCall]]) -> Message:
-    """The message, or one that says in its place that it cannot be read."""
+    """Return the message, or a replacement with an error if it is unreadable."""
     id, parent = text_in(row["id"]) or "", text_in(row["parent"])
     try:
         message = load(MESSAGE, "message", id, row["body"])
@@ -112,7 +112,7 @@ def calls_of(rows: Iterable[Row]) -> Calls:
 
 
 def inner_of(calls: Calls) -> dict[str, list[ToolCall]]:
-    """What programs made of these, by the program's own call, in the order in which it made them."""
+    """Return the calls made by programs, grouped by the program's call, in order."""
     inner: dict[str, list[ToolCall]] = {}
     for call in calls.values():
         if isinstance(call, ToolCall) and call.made_in is not None:
@@ -154,7 +154,7 @@ def conversation_row(conversation: Conversation) -> dict[str, object]:
 
 
 def tags_in(text: str | bytes) -> tuple[str, ...]:
-    """None, where what is stored is no list of words."""
+    """Return the tags. None if the stored value is not a list of words."""
     try:
         found = from_json(text)
     except ValueError:
@@ -169,7 +169,7 @@ def conversation_of(row: Row) -> Conversation:
 
 
 def listed_conversation(row: Row) -> Conversation:
-    """The same for a list, which shows what cannot be read too."""
+    """Return the conversation for a list, which includes unreadable ones."""
     try:
         return conversation_of(row)
     except Unreadable:
@@ -194,7 +194,7 @@ def _bare_conversation(row: Row) -> Conversation:
 
 
 def added_usage(before: str, usage: Usage) -> str | None:
-    """A conversation's usage with a turn's. None where it cannot be read: then it is left as it is."""
+    """Return a conversation's usage plus a turn's. None if it is unreadable, and then stays unchanged."""
     try:
         return USAGE.dump(load(USAGE, "usage", "", before) + usage)
     except Unreadable:

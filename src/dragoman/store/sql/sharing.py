@@ -1,4 +1,4 @@
-"""Members of conversations, invitations and links: rows that hang on the conversation of people, the root."""
+"""Implements members, invitations and links, stored with the outermost conversation."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class SqlSharing(SqlDatabase):
         return Right(row["role"]) if row["role"] in (1, 2, 3) else Right.NONE
 
     def _root(self, db: SqlConnection, conversation: str) -> Row:
-        """Nobody else changes its members and its owner before the transaction is over."""
+        """Return the root's row and lock its members and owner for this transaction."""
         row: Row | None = db.execute(self._sql["lock_root_of"], {"id": conversation}).fetchone()
         if row is None:
             raise NotFound("conversation", conversation)

@@ -1,4 +1,4 @@
-"""What of a message and its calls can be found by a search, and how what was found is shown."""
+"""Selects the searchable text of messages and calls, and formats search results."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from dragoman.messages.message import ToolCall
 from dragoman.store.conversations import Found
 from dragoman.store.sql.database import Row, SqlConnection
 
-_CHUNK = 20_000  # characters: a longer text is several rows, so that indexing one takes milliseconds
-_OVERLAP = 200  # of one row with the next: what stands on the border is found too
-_BEFORE, _AFTER = 16, 120  # characters of a snippet: a narrow list has to show what was found
-_FEW = 5000  # messages: read one after the other, in some 50 ms
-_WORD = re.compile(r"\b\w")  # where one begins; in Chinese, which has no spaces, a clause
+# Characters per row. A longer text has several rows, so that indexing one takes milliseconds.
+_CHUNK = 20_000
+_OVERLAP = 200  # Overlap of adjacent rows, so that text across the border is found.
+_BEFORE, _AFTER = 16, 120  # Characters of a snippet around a match, for a narrow list.
+_FEW = 5000  # Messages that can be read sequentially in about 50 ms.
+_WORD = re.compile(r"\b\w")  # The start of a word. In Chinese, which has no spaces, of a clause.
 
 
 def text_of_call(call: ToolCall) -> str:
-    """What of a call can be found: the tool, its arguments and its result."""
+    """Return the searchable text of a call: its tool, arguments and result."""
     result = call.result.text if call.result is not None else ""
     return "\n".join((call.tool, *_words_of(call.arguments), result))
 
 
 def chunks(text: str) -> Iterator[str]:
-    """The text in rows."""
+    """Yield the text split into rows."""
     text = text.replace("\0", " ").strip()
     for start in range(0, len(text), _CHUNK - _OVERLAP):
         if start and start + _OVERLAP >= len(text):
-            return  # the chunk before holds it
+            return  # The previous chunk contains it.
         yield text[start : start + _CHUNK]
 
 
 def words_of(query: str) -> list[str]:
-    """What has to be found; nothing where it could be in no text: half a character (a lone surrogate) is in
-    none."""
+    """Return the words to find. Return none for a lone surrogate, which no text contains."""
     try:
         query.encode()
     except UnicodeEncodeError:
@@ -45,25 +45,29 @@ def words_of(query: str) -> list[str]:
 
 
 def without_nul(value: object) -> object:
-    """As PostgreSQL has it, whose texts have no place for the character zero. In JSON it is written out, and
-    stays."""
+    """Return a value as PostgreSQL stores it, whose text cannot contain NUL.
+
+    JSON escapes NUL, and keeps it.
+    """
     return value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value
 
 
 def plain_words(words: Sequence[str]) -> list[str]:
-    """Those that a database can look for itself, in small letters, the longest first: of other alphabets it
-    may not know them."""
+    """Return the words that a database can compare, in lower case, the longest first.
+
+    It may not know the case of other alphabets.
+    """
     plain = {word.lower() for word in words if word.isascii() or word.lower() == word.upper()}
     return sorted(plain, key=lambda word: (-len(word), word))
 
 
 def plain_part(words: Sequence[str]) -> str:
-    """The longest of these. Empty where there is none."""
+    """Return the longest of these words, or an empty string."""
     return next(iter(plain_words(words)), "")
 
 
 def has_few_texts(db: SqlConnection, sql: Mapping[str, str], user: str | None) -> bool:
-    """Whether a person's texts are read faster than an index of everybody's."""
+    """Return whether scanning a user's texts is faster than using the index of all texts."""
     if user is None:
         return False
     key = {"user": user, "limit": _FEW}
@@ -76,12 +80,12 @@ def has_all(text: str, words: Sequence[str]) -> bool:
 
 
 def snippet_of(text: str, words: Sequence[str]) -> str:
-    """What stands around the first word, with every word that is searched for between « and »."""
+    """Return the text around the first match, with each searched word between « and »."""
     pattern = re.compile("|".join(map(re.escape, words)), re.IGNORECASE)
     first = pattern.search(text)
-    at = first.start() if first is not None else 0  # None where only the folding of case made them equal
+    at = first.start() if first is not None else 0  # None if they match only after case folding.
     start, end = max(0, at - _BEFORE), at + _AFTER
-    if start and (word := _WORD.search(text, start, at + 1)) is not None:  # None within a very long one
+    if start and (word := _WORD.search(text, start, at + 1)) is not None:  # None within a very long word.
         start = word.start()
     marked = pattern.sub(lambda match: f"«{match[0]}»", text[start:end]).lstrip()
     return f"{'…' if start else ''}{marked}{'…' if end < len(text) else ''}"
@@ -103,12 +107,12 @@ def _words_of(value: JsonValue) -> Iterator[str]:
 
 
 def newest_first(*found: Iterator[Row]) -> Iterator[Row]:
-    """Texts of several searches, each of which gives the newest first."""
+    """Merge the results of several searches, each sorted from newest to oldest."""
     return merge(*found, key=lambda row: -int(row["id"]))
 
 
 def in_order(titles: list[Found], texts: list[Found], *, distinct: bool) -> list[Found]:
-    """Titles first. With `distinct` each has its place however many are asked for."""
+    """Return title matches first. With `distinct`, the position of each is independent of the limit."""
     if not distinct:
         seen = {one.conversation for one in texts}
         return [one for one in titles if one.conversation not in seen] + texts

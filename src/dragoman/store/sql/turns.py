@@ -1,4 +1,4 @@
-"""Turns and their facts: begun, written to by one owner, claimed by the next."""
+"""Implements turns and their facts: started, written by one owner, claimed by the next."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class SqlTurns(SqlConversations, SqlQuestions):
         return await self._read(lambda db: self._abandoned_epoch(db, turn)) is not None
 
     def _abandoned_epoch(self, db: SqlConnection, turn: str) -> int | None:
-        """The epoch of a turn that is not over and has no living owner."""
+        """Return the epoch of an unfinished turn without a living owner."""
         row = db.execute(self._sql["turn"], {"id": turn}).fetchone()
         if row is None:
             raise NotFound("turn", turn)
@@ -108,7 +108,8 @@ class SqlTurns(SqlConversations, SqlQuestions):
 
     async def running_turns(self) -> list[TurnRow]:
         rows = await self._live_turns_with_owners("moving_turns_of_people")
-        tasks: dict[str, list[tuple[str | None, str]]] = {}  # of each call that goes on: None has none
+        # the tasks of each unfinished call, None for a call without a task
+        tasks: dict[str, list[tuple[str | None, str]]] = {}
         for row in await self._all("calls_that_go_on"):
             tasks.setdefault(row["turn"], []).append((row["task"], row["task_state"]))
 
@@ -119,7 +120,7 @@ class SqlTurns(SqlConversations, SqlQuestions):
         return [turn for turn, alive in rows if alive and not waits(turn.id, turn.state)]
 
     async def _live_turns_with_owners(self, query: str) -> list[tuple[TurnRow, bool]]:
-        """Whether the owner of each is alive. Each owner is looked at once."""
+        """Return each turn with whether its owner is alive. Each owner is checked once."""
 
         def read(db: SqlConnection) -> list[tuple[TurnRow, bool]]:
             alive: dict[str | None, bool] = {None: False}
@@ -158,7 +159,8 @@ class SqlTurns(SqlConversations, SqlQuestions):
         row = self._conversation_row(db, start.conversation)
         conversation = conversation_of(row)
         if db.execute(self._sql["is_removed"], {"id": start.by or conversation.owner}).fetchone() is not None:
-            raise NotFound("person", start.by or conversation.owner)  # since the request was let in
+            # The user was removed after the request was admitted.
+            raise NotFound("person", start.by or conversation.owner)
         message = start.message
         if message is not None and message.parent is None and not start.root:
             message = replace(message, parent=conversation.leaf)
@@ -169,14 +171,15 @@ class SqlTurns(SqlConversations, SqlQuestions):
             key = {"conversation": start.conversation, "message": at}
             busy = db.execute(self._sql["live_turn_at"], key).fetchone()
             if start.queue and message is not None:
-                line = busy or db.execute(self._sql["line_at"], key).fetchone()  # nobody passes who waits
+                # A new message must not overtake queued ones.
+                line = busy or db.execute(self._sql["line_at"], key).fetchone()
                 if line is not None:
                     self._enqueue(db, start, message, line["id"], sender)
                     return None
             elif busy is not None and not start.beside:
                 raise TurnBusy(busy["id"])
             elif busy is not None:
-                leaf = conversation.leaf  # it stays, and goes to the first that answers
+                leaf = conversation.leaf  # The leaf stays, and moves to the first version that answers.
         if message is not None:
             self._add_message(db, message)
         turn = {
@@ -197,7 +200,7 @@ class SqlTurns(SqlConversations, SqlQuestions):
         return Started(begun, conversation, message, int(number_in(row["revision"])) + 1)
 
     def _sender(self, db: SqlConnection, start: Start) -> str | None:
-        """The user who sends it, unless that is the owner. Who was removed a moment ago begins nothing."""
+        """Return the user who sends it, None for the owner. A user who was just removed can start nothing."""
         if start.by is None:
             return None
         self._root(db, start.conversation)
@@ -207,7 +210,7 @@ class SqlTurns(SqlConversations, SqlQuestions):
         return None if right is Right.OWN else start.by
 
     def _take_key(self, db: SqlConnection, key: SendKey, start: Start) -> None:
-        """Of two that come at the same moment, the database lets one take it."""
+        """Take the key. If two sends arrive at the same time, the database lets one of them take it."""
         owner = db.execute(self._sql["owner_of"], {"id": start.conversation}).fetchone()
         if owner is None:
             raise NotFound("conversation", start.conversation)
@@ -215,7 +218,7 @@ class SqlTurns(SqlConversations, SqlQuestions):
         taken = {"user": user, **asdict(key), "turn": start.turn, "at": start.at}
         if db.execute(self._sql["take_send_key"], taken).fetchone() is None:
             turn = self._turn_of_key(db, user, key)
-            assert turn is not None  # else it could have been taken
+            assert turn is not None  # Otherwise the key could have been taken.
             raise SentBefore(turn)
 
     def _turn_of_key(self, db: SqlConnection, user: str, key: SendKey) -> str | None:
@@ -272,7 +275,7 @@ class SqlTurns(SqlConversations, SqlQuestions):
         self._touch(db, change)
 
     def _touch(self, db: SqlConnection, change: Change) -> None:
-        """The conversation's own row: its revision, its leaf, its usage."""
+        """Update the conversation's row: its revision, its leaf, its usage."""
         key: dict[str, object] = {"id": change.conversation}
         if change.messages or change.calls or change.made:
             at = max((message.created for message in change.messages), default=0)
@@ -285,7 +288,7 @@ class SqlTurns(SqlConversations, SqlQuestions):
 
 
 # ── queued turns ──────────────────────────────────────────────────────────────────────────────────
-# The queue: turns that begin when the one before them on their branch is over.
+# The queue holds turns that start when the previous one on their branch is over.
 
 
 class SqlQueue(SqlTurns):
@@ -295,7 +298,8 @@ class SqlQueue(SqlTurns):
             if (row := db.execute(self._narrowed("queued", key), key).fetchone()) is None:
                 return None
             conversation = row["conversation"]
-            self._conversation_row(db, conversation)  # before the queue, as everybody who locks both does
+            # Lock it before the queue, as every writer that locks both does.
+            self._conversation_row(db, conversation)
             if (row := db.execute(self._narrowed("lock_queued", key), key).fetchone()) is None:
                 return None
             message, fact = _read(row)
@@ -306,15 +310,15 @@ class SqlQueue(SqlTurns):
                 db.execute(self._sql["requeue"], {"turn": busy["id"], "after": row["after"]})
                 return None
             if self._first_in_line(db, conversation, row["after"]) != turn:
-                return None  # the one before it has a later look: this one's was at an older line
+                return None  # A later check starts the turn ahead of this one. This check saw an older queue.
             db.execute(self._sql["dequeue"], {"turn": turn})
             message, by = replace(message, parent=parent), row["sender"]
             if by is not None and self._right_of(db, conversation, by) < Right.TAKE_PART:
-                return None  # who sent it was removed
+                return None  # The sender was removed.
             started = self._start(db, Start(turn, conversation, fact, message.created, message, by=by))
-            assert started is not None  # it does not queue again
+            assert started is not None  # This start does not queue.
             db.execute(self._sql["requeue"], {"turn": turn, "after": row["after"]})
-            if (leaf := started.conversation.leaf) != parent:  # the person looks at another branch now
+            if (leaf := started.conversation.leaf) != parent:  # The user has switched to another branch.
                 db.execute(self._sql["set_leaf"], {"id": conversation, "leaf": leaf, "at": 0, "from": None})
             return started
 
@@ -351,10 +355,11 @@ class SqlQueue(SqlTurns):
 
     async def renew_queued(self, conversation: str, renew: Callable[[str], str]) -> None:
         def write(db: SqlConnection) -> None:
-            self._conversation_row(db, conversation)  # before the queue, as everybody who locks both does
+            # Lock it before the queue, as every writer that locks both does.
+            self._conversation_row(db, conversation)
             key = {"turn": None, "conversation": conversation}
             for row in db.execute(self._narrowed("lock_queued", key), key).fetchall():
-                with suppress(Unreadable):  # it never begins
+                with suppress(Unreadable):  # An unreadable turn never starts.
                     message, fact = _read(row)
                     body = JSON.dump({"message": MESSAGE.to_json(message), "fact": renew(fact)})
                     db.execute(self._sql["change_queued"], {"turn": row["turn"], "body": body})
@@ -367,7 +372,8 @@ class SqlQueue(SqlTurns):
             key = {"turn": None, "conversation": conversation}
             rows = db.execute(self._narrowed("lock_queued", key), key).fetchall()
             wanted = {turn: place for place, turn in enumerate(turns)}
-            ordered = sorted(rows, key=lambda row: wanted.get(row["turn"], len(wanted)))  # the rest as it was
+            # The others keep their order.
+            ordered = sorted(rows, key=lambda row: wanted.get(row["turn"], len(wanted)))
             for row in ordered:
                 db.execute(self._sql["dequeue"], {"turn": row["turn"]})
                 db.execute(self._sql["enqueue"], dict(row))
@@ -388,7 +394,7 @@ def _queued_of(row: Row) -> Queued:
 
 
 def _read(row: Row) -> tuple[Message, str]:
-    """What it begins with: its message, and its first fact."""
+    """Return the message and the first fact of a queued turn."""
     body = load(JSON, "queued turn", row["turn"], row["body"])
     try:
         return MESSAGE.from_json(body["message"]), str(body["fact"])

@@ -1,4 +1,4 @@
-"""The store in one SQLite file, with a folder beside it for blobs and locks: the default."""
+"""Stores everything in one SQLite file, with a folder next to it for blobs and locks: the default."""
 
 from dragoman.store.sqlite.store import SqliteStore
 

@@ -1,7 +1,7 @@
-"""What is wrong with a store's file and folder, and what of it can be repaired without losing anything.
+"""Finds defects of a store's file and folder, and repairs what it can without data loss.
 
-For `dragoman doctor`: it reads everything, so it may take a while. Nothing else should be using the store
-while something is repaired.
+For `dragoman doctor`. It reads everything, so it may take long. No other process should use the store during
+a repair.
 """
 
 from __future__ import annotations
@@ -23,30 +23,32 @@ from dragoman.store.sql.rows import load
 from dragoman.store.sqlite.migrate import connect
 from dragoman.store.sqlite.readers import schema
 
-_DAY = 24 * 3600.0  # seconds after which a blob that nothing mentions is one nobody will
-_SHOWN = 20  # of each kind
+_DAY = 24 * 3600.0  # Seconds after which an unreferenced blob stays unreferenced.
+_SHOWN = 20  # Maximum number shown per kind.
 _RECOVER = "restore it from a copy, or save what can be saved with `sqlite3 FILE .recover`"
 _TAKE_OUT = "dragoman export {0} --format raw -o {0}.json, then: dragoman rm {0}"
 _RESTORE_FILE = "restore that file from a copy of the folder; everything else can be read"
-# Rows of these tables whose owner is gone can be reached by nobody. Those of others may hold what was said.
+# Rows of these tables without their parent are unreachable. Such rows of other tables may contain messages.
 _LEFTOVERS = {"calls", "facts", "events", "signals", "questions", "queue", "grants", "blob_references"}
 
 
 @dataclass(slots=True, frozen=True)
 class Defect:
-    """One thing that is wrong. `hint` says what a person can do where it was not, or cannot be, repaired."""
+    """A defect. `hint` says what the admin can do if it was not, or cannot be, repaired."""
 
     text: str
     hint: str
     repaired: bool = False
-    harmless: bool = False  # it costs room, and no more
+    harmless: bool = False  # It only takes space.
 
 
 def check_store(
     path: Path, *, repair: bool = False, other_blobs: Collection[str] = frozenset()
 ) -> list[Defect]:
-    """Everything that is wrong; with `repair`, what is safe to repair is repaired, and the defect says so.
-    `other_blobs` are at another place than the folder beside the file."""
+    """Return all defects. With `repair`, fix those that are safe to fix, and mark them.
+
+    `other_blobs` are at another place than the folder next to the file.
+    """
     blobs = FolderBlobs(path.with_name(path.name + ".files") / "blobs")
     with closing(connect(path, busy_timeout=10.0)) as db:
         try:
@@ -64,7 +66,7 @@ def check_store(
 def _damaged_pages(db: sqlite3.Connection, repair: bool) -> Iterator[Defect]:
     problems = _integrity(db)
     if problems and repair and all("index" in problem for problem in problems):
-        db.execute("REINDEX")  # an index is made anew from its table, so nothing is lost
+        db.execute("REINDEX")  # An index is rebuilt from its table, so nothing is lost.
         if not _integrity(db):
             yield Defect(f"an index was damaged: {problems[0]}", "", repaired=True)
             return
@@ -91,7 +93,7 @@ def _missing_indexes(db: sqlite3.Connection, repair: bool) -> Iterator[Defect]:
 
 
 def _orphans(db: sqlite3.Connection, repair: bool) -> Iterator[Defect]:
-    """Rows that name another one which is not there."""
+    """Yield rows that reference a missing row."""
     count: dict[tuple[str, str], int] = {}
     for row in db.execute("PRAGMA foreign_key_check"):
         count[row["table"], row["parent"]] = count.get((row["table"], row["parent"]), 0) + 1
@@ -117,7 +119,7 @@ def _delete_orphans(db: sqlite3.Connection, table: str, parent: str) -> None:
 
 
 def _unreadable(db: sqlite3.Connection) -> Iterator[Defect]:
-    """Rows whose contents are not what they should be, each with the conversation it is in."""
+    """Yield rows with invalid contents, each with its conversation."""
     for noun, id, conversation in islice(_unreadable_rows(db), _SHOWN):
         yield Defect(f"{noun} {id} of {conversation} cannot be read", _TAKE_OUT.format(conversation))
 
@@ -168,8 +170,10 @@ def _lost_blobs(db: sqlite3.Connection, blobs: FolderBlobs, other_blobs: Collect
 
 
 def _unused_blobs(db: sqlite3.Connection, blobs: FolderBlobs) -> Iterator[Defect]:
-    """Files that nothing mentions and that are older than the database's own account: another database may
-    mention them, which was moved away. Upkeep removes all others."""
+    """Yield unreferenced files that are older than the database's records.
+
+    Another database, which was moved away, may reference them. Upkeep removes all other unreferenced files.
+    """
     mentioned = {
         row["blob"] for row in db.execute("SELECT blob FROM blob_references UNION SELECT blob FROM files")
     }

@@ -1,4 +1,4 @@
-"""An open SQLite file: one thread that writes, and a few that read."""
+"""Manages an open SQLite file: one thread writes, a few read."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from dragoman.store.sqlite.writer import Writer
 
 T = TypeVar("T")
 _BREATH = 0.0003  # seconds
-_GLANCE = 0.1  # seconds between looks at the file of the log: that costs a few microseconds, and no thread
+_GLANCE = 0.1  # Seconds between checks of the log file, which take microseconds and no thread.
 _SEE = "see that its folder can be written to and has room"
 
 
 class SqliteDatabase(SqlDatabase):
-    """One database file, and the folder `<file>.files` beside it, which holds blobs and locks.
+    """One database file, and the folder `<file>.files` next to it, which holds blobs and locks.
 
-    Another program that writes to the file is waited for, up to `busy_timeout` seconds. The turns of one
-    that is stopped, and not dead, may be taken over after `lease` seconds.
+    A write waits for other processes up to `busy_timeout` seconds. Other processes may take over the turns of
+    a stopped process after `lease` seconds.
     """
 
     _question_order = "rowid"
@@ -40,7 +40,7 @@ class SqliteDatabase(SqlDatabase):
     ) -> None:
         super().__init__()
         self.path = Path(path)
-        if any(is_url(f"{part}/") for part in self.path.parts):  # of which nothing is shown but that
+        if any(is_url(f"{part}/") for part in self.path.parts):  # Show nothing else of the path.
             raise ConfigError("Pass the path of an SQLite file, such as chat.db, not an address.")
         if self.path.name in ("", ":memory:"):
             raise ConfigError(
@@ -53,11 +53,12 @@ class SqliteDatabase(SqlDatabase):
         self._migrates = migrates
         self._sql = queries()
         self._version_seen = -1
-        self._log_seen: tuple[int, object] = 0, None  # our own commits by then, and what became of the log
-        self._list_change_seen: int | None = None  # None: nobody has asked for them yet
+        # this process's commits at that time, and the state of the log
+        self._log_seen: tuple[int, object] = 0, None
+        self._list_change_seen: int | None = None  # None: no query so far
 
     def __getattr__(self, name: str) -> NoReturn:
-        """Reached only for what `open` makes."""
+        """Explain a missing attribute that `open` creates."""
         if name in ("_writer", "_readers", "_watch", "_owner", "_owner_name", "_upkeep", "_file"):
             raise ConfigError(
                 "The store is not open. Use a Runtime in `async with`, or a SyncRuntime in `with`."
@@ -78,7 +79,7 @@ class SqliteDatabase(SqlDatabase):
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
-        self._watch.close()  # the last to close copies the log to the database
+        self._watch.close()  # The last connection to close copies the log to the database.
         self._owner.close()
 
     async def has_new_writes(self) -> bool:
@@ -92,7 +93,7 @@ class SqliteDatabase(SqlDatabase):
         return await self._readers.run(read)
 
     async def wait_for_writes(self, seconds: float) -> None:
-        """Who writes nothing itself sees in the log that another process has written."""
+        """Wait for a write by another process, which changes the log."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             await asyncio.sleep(min(left, _GLANCE))
@@ -125,7 +126,7 @@ class SqliteDatabase(SqlDatabase):
         return [ListChange(row["conversation"], row["owner"]) for row in rows]
 
     def _announce_events(self, db: SqlConnection) -> None:
-        pass  # who waits for them looks again and again
+        pass  # Callers that wait for events poll.
 
     def _announce_write(self, db: SqlConnection) -> None:
         pass
@@ -150,7 +151,7 @@ class SqliteDatabase(SqlDatabase):
         return connect(self.path, busy_timeout=self._busy_timeout)
 
     def _reader(self) -> sqlite3.Connection:
-        """To the file that was opened, and no other in its place, with which SQLite would mix our log."""
+        """Connect to the file that was opened. SQLite would mix its log with a file that replaced it."""
         if _file_at(self.path) != self._file:
             what = f"the store {self.path}: its file was moved, deleted or replaced while it was open"
             raise StoreUnavailable(what, "Put the file back, or restart this program")
@@ -176,11 +177,12 @@ class SqliteDatabase(SqlDatabase):
 
     def _make_file(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.touch(mode=0o600)  # it is nobody else's to read: sqlite keeps to these rights
+        # Only this user may read it. SQLite keeps these permissions for its other files.
+        self.path.touch(mode=0o600)
 
     @contextmanager
     def _opening(self) -> Iterator[None]:
-        """ConfigError, in words, for whatever keeps a file from being opened."""
+        """Raise a readable ConfigError if the file cannot be opened."""
         for folder in (self.path.parent, self.files):
             if folder.exists() and not folder.is_dir():
                 raise ConfigError(f"Cannot open the store '{self.path}': '{folder}' is not a folder.")
@@ -201,7 +203,7 @@ class SqliteDatabase(SqlDatabase):
     def _write(
         self, operation: Operation[T], *, sync: bool = False, line: str | None = None
     ) -> asyncio.Future[T]:
-        return self._writer.submit(operation, sync=sync)  # one thread: all of them are one line
+        return self._writer.submit(operation, sync=sync)  # One thread writes, so all operations are one line.
 
     def _read(self, operation: Operation[T], *, slow: bool = False) -> Awaitable[T]:
         return self._readers.run_slow(operation) if slow else self._readers.run(operation)
@@ -215,23 +217,24 @@ class SqliteDatabase(SqlDatabase):
             db.execute("COMMIT")
 
     def _give_way(self) -> None:
-        time.sleep(_BREATH)  # to let the lock of the interpreter go is not enough: it is taken again at once
+        # Releasing the interpreter's lock is not enough: it would be taken again immediately.
+        time.sleep(_BREATH)
 
     def _is_alive(self, db: SqlConnection, owner: str) -> bool:
         return self._owner.alive(owner)
 
     def _advance_sequences(self, db: SqlConnection, tables: Sequence[str]) -> None:
-        pass  # SQLite goes by what is there
+        pass  # SQLite continues after the highest existing number.
 
     def _other_owners(self, db: SqlConnection) -> list[str]:
         return self._owner.others()
 
     @asynccontextmanager
     async def _chore(self, name: str) -> AsyncIterator[bool]:
-        yield True  # they write one after the other, and the second finds nothing to do
+        yield True  # Writes are serialized, so a second process finds nothing to do.
 
     def _identity(self, db: SqlConnection) -> str:
-        """In the file's header, so that it goes where the file goes."""
+        """Return the ID in the file's header, which moves with the file."""
         number = int(db.execute("PRAGMA application_id").fetchone()[0])
         if not number:
             number = secrets.randbelow(2**31 - 1) + 1
@@ -239,8 +242,11 @@ class SqliteDatabase(SqlDatabase):
         return f"sqlite-{number:08x}"
 
     def _blobs_tracked_since(self, db: SqlConnection) -> float:
-        """Written into the file's header when it is first opened: a new file beside old blobs (the old one
-        was moved away, to be repaired) must not take them for unused."""
+        """Return the time in the file's header, written when it was first opened.
+
+        A new file next to old blobs must not treat them as unused: the old file may have been moved away for
+        repair.
+        """
         minutes = int(db.execute("PRAGMA user_version").fetchone()[0])
         if not minutes:
             minutes = int(time.time()) // 60
@@ -249,7 +255,7 @@ class SqliteDatabase(SqlDatabase):
 
 
 def _file_at(path: Path) -> tuple[int, int] | None:
-    """Which file lies there: None where there is none."""
+    """Identify the file at this path. None if it does not exist."""
     try:
         found = path.stat()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Connections to the database file, and the steps that bring an older one to the schema of today."""
+"""Connects to the database file, and updates an older one to the current schema."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ _AGAIN = 0.005  # seconds
 
 
 def connect_bare(path: Path, *, busy_timeout: float) -> sqlite3.Connection:
-    """A connection that any thread may use, one at a time, and that has not read the schema, which is half a
-    millisecond."""
-    at = f"{path.absolute().as_uri()}?mode=rw"  # a file that is gone is not made anew, empty
+    """Return a connection that any thread may use, one at a time.
+
+    It has not read the schema, which would take half a millisecond.
+    """
+    at = f"{path.absolute().as_uri()}?mode=rw"  # This mode does not recreate a missing file.
     return sqlite3.connect(at, uri=True, check_same_thread=False, isolation_level=None, timeout=busy_timeout)
 
 
@@ -27,12 +29,14 @@ def connect(path: Path, *, busy_timeout: float) -> sqlite3.Connection:
     try:
         db.row_factory = sqlite3.Row
         db.text_factory = _text
-        if not path.stat().st_size:  # only a new file takes it: pages that are free can be given back later
+        # Only a new file accepts it. It allows free pages to be returned to the disk later.
+        if not path.stat().st_size:
             db.execute("PRAGMA auto_vacuum = INCREMENTAL")
         _use_wal(db, patience=busy_timeout)
         db.execute("PRAGMA synchronous = NORMAL")
-        db.execute("PRAGMA wal_autocheckpoint = 40000")  # pages: 160 MB: upkeep does it beside the writer
-        db.execute("PRAGMA journal_size_limit = 160000000")  # bytes: a long read let the log grow
+        # In pages, 160 MB: upkeep makes checkpoints in parallel with the writer.
+        db.execute("PRAGMA wal_autocheckpoint = 40000")
+        db.execute("PRAGMA journal_size_limit = 160000000")  # In bytes: a long read lets the log grow.
         db.execute("PRAGMA foreign_keys = ON")
     except BaseException:
         db.close()
@@ -41,7 +45,10 @@ def connect(path: Path, *, busy_timeout: float) -> sqlite3.Connection:
 
 
 def _use_wal(db: sqlite3.Connection, *, patience: float) -> None:
-    """Where several open a new file at once, SQLite refuses all but one of them without waiting."""
+    """Enable WAL.
+
+    If several processes open a new file together, SQLite refuses all but one without waiting.
+    """
     end = time.monotonic() + patience
     while True:
         try:
@@ -54,12 +61,12 @@ def _use_wal(db: sqlite3.Connection, *, patience: float) -> None:
 
 
 def _text(raw: bytes) -> str:
-    """Damaged bytes spoil their own characters, and not the whole list they are read with."""
+    """Decode damaged bytes so that they affect only their characters, not the whole list."""
     return raw.decode("utf-8", "replace")
 
 
 def migrate(db: sqlite3.Connection) -> None:
-    """Bring the file to today's schema, a step at a time, each in a transaction; a new file at once."""
+    """Update the file to the current schema, each step in a transaction. A new file takes one transaction."""
     state = _state(db)
     if not state.missing:
         return
@@ -71,7 +78,7 @@ def migrate(db: sqlite3.Connection) -> None:
 
 
 def _step(db: sqlite3.Connection, script: str, numbers: Sequence[int]) -> None:
-    """Unless that is done."""
+    """Run these steps, unless they are done."""
     before = _version(db)
     if before >= numbers[-1]:
         return
@@ -80,12 +87,12 @@ def _step(db: sqlite3.Connection, script: str, numbers: Sequence[int]) -> None:
         db.executescript(f"BEGIN IMMEDIATE;\n{script}\n{done};\nCOMMIT;")
     except sqlite3.OperationalError:
         db.rollback()
-        if _version(db) == before:  # else another process was faster
+        if _version(db) == before:  # Otherwise another process was faster.
             raise
 
 
 def look(path: Path) -> SchemaState:
-    """What would be done. Changes nothing."""
+    """Return the pending steps without changing anything."""
     if not path.exists() or not path.stat().st_size:
         return schema_state(MIGRATIONS, 0)
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:

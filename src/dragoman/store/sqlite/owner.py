@@ -1,4 +1,6 @@
-"""Which process runs a turn, and whether it still can: a lock that dies with it, and a lease it renews."""
+"""Tracks which process runs a turn, and whether it still can: a lock that dies with it, and a lease it
+renews.
+"""
 
 from __future__ import annotations
 
@@ -24,20 +26,20 @@ else:
         fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
 
 
-_RENEWALS = 4  # in the time of one lease
+_RENEWALS = 4  # Number of renewals per lease.
 _LOCK = ".lock"
 
 
 class Owner:
-    """This process, as an owner of turns.
+    """This process as an owner of turns.
 
-    It is alive as long as its lock is held and its lease is fresh. The lock is the system's, which frees it
-    at once, also after `kill -9`. The lease is the lock file's time of change, renewed by a thread: a busy
-    event loop keeps it, a stopped process does not. Renewing it syncs nothing.
+    It is alive while its lock is held and its lease is fresh. The operating system frees the lock
+    immediately, even after `kill -9`. The lease is the modification time of the lock file, renewed by a
+    thread. A busy event loop keeps it, and a stopped process does not. Renewing it does not sync the disk.
 
-    How long a lease was not renewed is counted in our own renewals and not by any clock. So a clock that is
-    set does no harm, and a machine that slept as a whole, us included, finds everybody alive. After about
-    `lease` seconds without a renewal an owner counts as paused.
+    The age of another lease is counted in this process's renewals, not by a clock. Setting the clock is
+    therefore harmless, and after a machine's sleep all owners are still alive. After about `lease` seconds
+    without a renewal, an owner counts as paused.
     """
 
     def __init__(self, folder: Path, *, lease: float) -> None:
@@ -48,7 +50,8 @@ class Owner:
         _OPEN.add(self)
         while not self._locked_anew():
             pass
-        self._leases: dict[str, tuple[int, int]] = {}  # of others: what was seen last, and how often
+        # Other owners' leases: the value last seen, and how often it was seen.
+        self._leases: dict[str, tuple[int, int]] = {}
         self._sweep()
         self._closed = threading.Event()
         self._thread = threading.Thread(
@@ -59,13 +62,13 @@ class Owner:
     def close(self) -> None:
         self._closed.set()
         if self._file < 0:
-            return  # closed before, or a forked child's copy: the file is the parent's
+            return  # It was closed before, or this is a forked child's copy of the parent's file.
         self._thread.join()
         self._path(self.name).unlink(missing_ok=True)
         self._close_file()
 
     def alive(self, name: str) -> bool:
-        """Whether the owner of this name still runs, and is not paused."""
+        """Return whether the owner of this name is running and not paused."""
         if name == self.name:
             return True
         try:
@@ -75,7 +78,8 @@ class Owner:
         except OSError:
             return True
         try:
-            _lock(file, shared=True)  # shared: others may ask at the same time, and so may a forked child
+            # A shared lock lets other processes, and forked children, check at the same time.
+            _lock(file, shared=True)
         except OSError:
             return not self._paused(name, os.fstat(file).st_mtime_ns)
         else:
@@ -84,13 +88,14 @@ class Owner:
             os.close(file)
 
     def others(self) -> list[str]:
-        """Every other process that has this store open."""
+        """Return all other processes that have this store open."""
         names = [path.stem for path in self._folder.glob(f"*{_LOCK}")]
         return [name for name in names if name != self.name and self.alive(name)]
 
     def renew(self) -> None:
-        """Renew our lease, and see who else has renewed theirs since this was last called."""
-        with suppress(OSError):  # a file system that is read-only for now: nobody can claim a turn either
+        """Renew this process's lease, and check which others were renewed since the last call."""
+        # The file system may be read-only for now, and then no process can claim a turn.
+        with suppress(OSError):
             os.utime(self._path(self.name))
         seen = {}
         for path in self._folder.glob(f"*{_LOCK}"):
@@ -111,7 +116,7 @@ class Owner:
     # ── files ─────────────────────────────────────────────────────────────────────────────────────
 
     def _locked_anew(self) -> bool:
-        """Take a new name, and lock its file. False where somebody swept the file before it was locked."""
+        """Lock the file of a new name. Return False if the file was swept before it was locked."""
         self.name = f"{new_id('run')}_{os.getpid()}"
         path = self._path(self.name)
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
@@ -125,13 +130,14 @@ class Owner:
         return False
 
     def _sweep(self) -> None:
-        """Remove what dead owners left, also those of earlier versions that died while they were born."""
+        """Remove files of dead owners, including earlier versions that died during creation."""
         for path in (*self._folder.glob(f"*{_LOCK}"), *self._folder.glob("*.new")):
             with suppress(OSError):
                 file = os.open(path, os.O_RDWR)
                 try:
                     _lock(file)
-                    path.unlink()  # while it is locked: an owner that is born now sees that its file is gone
+                    # The file is locked here, so an owner that just created it notices that it is gone.
+                    path.unlink()
                 finally:
                     os.close(file)
 
@@ -143,11 +149,10 @@ class Owner:
         return self._folder / f"{name}{_LOCK}"
 
 
-# A lock of this kind belongs to the open file, and a forked child has the same open file: a tool that forks
-# (multiprocessing, os.fork) would keep its dead parent's lock for as long as the child lives. So children
-# close it. The lock stays the parent's. POSIX locks (`fcntl.lockf`) would not be passed on, but two stores
-# of one process could not tell each other's apart, and to look at one would free it. Programs that are
-# executed do not get the file at all.
+# A lock of this kind belongs to the open file, which a forked child shares. If a tool forks (multiprocessing,
+# os.fork), the child would keep its dead parent's lock alive, so children close the file. The lock stays the
+# parent's. POSIX locks (`fcntl.lockf`) are not inherited. But two stores of one process could not distinguish
+# theirs, and checking one would free it. Executed programs do not inherit the file at all.
 _OPEN: WeakSet[Owner] = WeakSet()
 
 

@@ -1,4 +1,6 @@
-"""A few connections that only read, each in one thread at a time: a slow search holds up no other read."""
+"""Manages a few read-only connections, each in one thread at a time, so that a slow search blocks no other
+read.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from dragoman.errors import EngineError, StoreUnavailable
 from dragoman.messages.boundary import half_a_character
 from dragoman.store.sql.database import numbered, statements
 
-# What SQLite raises when a database cannot be used, as an error that says what happened and what to do.
+# Converts SQLite errors into errors that explain what happened and what to do.
 
 
 _WAIT = "close the other program, or try again"
@@ -25,7 +27,8 @@ _THERE = "check that the file exists, and that you can read and write it"
 _RIGHT = "give yourself write access to the file and its folder"
 _RESTORE = "restore a backup, or run `sqlite3 FILE .recover` to save what is readable"
 _DOCTOR = "run `dragoman doctor` to list the damage"
-_FAULTS: dict[int, tuple[str, str, bool]] = {  # by SQLite's result code: what, what to do, again?
+# By SQLite result code: what happened, what to do, whether it is retryable.
+_FAULTS: dict[int, tuple[str, str, bool]] = {
     sqlite3.SQLITE_BUSY: ("another program is writing to it and does not stop", _WAIT, True),
     sqlite3.SQLITE_LOCKED: ("another program is writing to it and does not stop", _WAIT, True),
     sqlite3.SQLITE_FULL: ("the disk is full", "free some space, and try again", True),
@@ -45,15 +48,18 @@ _FAULTS: dict[int, tuple[str, str, bool]] = {  # by SQLite's result code: what, 
 
 
 def translate(error: BaseException, path: Path) -> BaseException:
-    """StoreUnavailable for a fault of the disk or of another program, BadRequest for what no text can hold;
-    any other error as it is."""
+    """Convert an error: StoreUnavailable for faults of the disk or another process, BadRequest for
+    unencodable text.
+
+    Any other error stays unchanged.
+    """
     if isinstance(error, UnicodeEncodeError):
         return half_a_character("a text")
     if not isinstance(error, sqlite3.DatabaseError):
         return error
     code = getattr(error, "sqlite_errorcode", 0)
     if code not in _FAULTS:
-        code &= 0xFF  # the rest of it tells kinds of one fault apart
+        code &= 0xFF  # The other bits distinguish kinds of one fault.
     if code not in _FAULTS:
         return error
     what, hint, retryable = _FAULTS[code]
@@ -68,8 +74,9 @@ READERS = 4
 
 
 class Readers:
-    """Runs reads in threads, each with a connection that is made when it is first needed. What was committed
-    before a read begins, it sees."""
+    """Runs reads in threads, with connections made on demand. A read sees everything committed before its
+    start.
+    """
 
     def __init__(self, connect: Callable[[], sqlite3.Connection], path: Path) -> None:
         self._connect = connect
@@ -86,7 +93,7 @@ class Readers:
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._run, read)
 
     async def run_slow(self, read: Callable[[sqlite3.Connection], T]) -> T:
-        """The same for what may take long: half of the connections are for other reads."""
+        """Run a slow read. Half of the connections stay available for other reads."""
         async with self._slow:
             return await self.run(read)
 
@@ -110,7 +117,7 @@ class Readers:
             raise translate(error, self._path) from error
 
     def _next(self) -> sqlite3.Connection:
-        """One that no other thread uses: there are never more than threads."""
+        """Return a connection that no other thread uses. There are never more connections than threads."""
         with suppress(Empty):
             return self._free.get_nowait()
         connection = self._connect()
@@ -119,7 +126,7 @@ class Readers:
         return connection
 
 
-# SQLite's statements by name: `queries()["add_message"]`, and the migrations that make its tables.
+# SQLite's statements by name, such as `queries()["add_message"]`, and its migrations.
 
 
 _SQL = files("dragoman.store.sqlite") / "sql"
@@ -128,7 +135,7 @@ MIGRATIONS = _SQL / "migrations"
 
 @cache
 def queries() -> Mapping[str, str]:
-    return statements(_SQL / "queries")  # nothing to lock: one writes at a time
+    return statements(_SQL / "queries")  # Row locks are unnecessary: only one process writes at a time.
 
 
 def schema() -> str:

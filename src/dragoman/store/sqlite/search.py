@@ -1,7 +1,8 @@
-"""Full-text search in SQLite: texts are written with their message, and indexed later, in small steps.
+"""Provides full-text search in SQLite: texts are written with their message, and indexed later in small
+steps.
 
-A search reads the index for words of three letters and more, and the texts themselves for shorter ones and
-for what is not yet in the index. What either gives is checked against the text itself.
+A search uses the index for words of three letters and more. It scans the texts for shorter words and for
+texts that are not indexed yet. All results are checked against the text itself.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from dragoman.store.sql.texts import (
 )
 from dragoman.store.sqlite.database import SqliteDatabase
 
-_STEP = 10_000  # characters that one step puts into the index or takes out of it, or one row
-_PAGES = 16  # of the index that one step merges
-_SCANNED = 500_000  # texts that are looked through at most where the index does not help: about a second
-_TRIGRAMS = 32  # of a query: enough to find few texts, which are then checked for the whole of it
+_STEP = 10_000  # Maximum characters, or one row, that a step adds to the index or removes from it.
+_PAGES = 16  # Index pages merged per step.
+_SCANNED = 500_000  # Maximum number of texts to scan if the index does not help: about a second.
+_TRIGRAMS = 32  # Maximum trigrams of a query: enough to find few texts, which are then checked completely.
 
 
 class SqliteSearch(SqliteDatabase):
-    _texts_changed = True  # since the last look: there may be something to index, also from an earlier run
+    _texts_changed = True  # Since the last check. Texts of an earlier run may also be missing from the index.
 
     async def search(
         self,
@@ -73,7 +74,7 @@ class SqliteSearch(SqliteDatabase):
         return list(found.values())
 
     def _candidates(self, db: SqlConnection, words: Sequence[str], user: str | None) -> Iterator[Row]:
-        """Texts in which the words may be, the newest first."""
+        """Yield texts that may contain the words, the newest first."""
         if has_few_texts(db, self._sql, user):
             yield from db.execute(self._sql["scan_own_texts"], {"user": user, "part": plain_part(words)})
             return
@@ -112,13 +113,13 @@ class SqliteSearch(SqliteDatabase):
             self._texts_changed = True
 
     def _tend_index(self, db: SqlConnection) -> bool:
-        """One small step, of which each takes a few milliseconds. Whether there may be more to do."""
+        """Run one small step, which takes a few milliseconds. Return whether more may be left."""
         return self._merge(db) or self._forget_texts(db) or self._index_texts(db)
 
     def _merge(self, db: SqlConnection) -> bool:
         before = self._changes(db)
         db.execute(self._sql["merge_index"], {"pages": _PAGES})
-        return self._changes(db) - before > 1  # one is the command itself
+        return self._changes(db) - before > 1  # The command itself counts as one change.
 
     def _changes(self, db: SqlConnection) -> int:
         return int(db.execute(self._sql["total_changes"]).fetchone()[0])
@@ -140,7 +141,7 @@ class SqliteSearch(SqliteDatabase):
         return last is not None
 
     def _step(self, db: SqlConnection, name: str) -> int | None:
-        """The last text of as many as one step takes."""
+        """Return the last text that fits into one step."""
         last, size = None, 0
         for row in db.execute(self._sql[name], {"limit": 100}).fetchall():
             if last is not None and size + row["size"] > _STEP:
@@ -150,6 +151,6 @@ class SqliteSearch(SqliteDatabase):
 
 
 def _trigrams(words: Sequence[str]) -> list[str]:
-    """Three letters each that must be there, without one that another word has too."""
+    """Return trigrams that must occur, without duplicates."""
     found = (word[n : n + 3] for word in words for n in range(len(word) - 2))
     return list(dict.fromkeys(found))[:_TRIGRAMS]

@@ -1,4 +1,4 @@
-"""The store in one SQLite file: its parts by noun, put together, with blobs in the folder beside it."""
+"""Provides the store in one SQLite file, with blobs in the folder next to it."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from dragoman.store.sql.turns import SqlQueue
 from dragoman.store.sqlite.search import SqliteSearch
 
 # ── upkeep ────────────────────────────────────────────────────────────────────────────────────────
-# What the SQLite store does in the background, in small steps: index, checkpoints, deletions.
+# Runs the SQLite store's background work in small steps: index, checkpoints, deletions.
 
 
-_QUIET = 1.0  # seconds without a new text after which the index is brought up to date
-_AT_LEAST = 10.0  # seconds after which it is, also where there is no quiet
-_PAUSE = 0.01  # seconds between two steps, for whoever else writes
+_QUIET = 1.0  # Seconds without a new text after which the index is updated.
+_AT_LEAST = 10.0  # Maximum seconds without an update under constant writes.
+_PAUSE = 0.01  # Seconds between two steps, for other writers.
 _CHECKPOINT = 0.5  # seconds between checkpoints, while there are writes
-_SWEEP = 3600.0  # seconds between looks for blobs that may be removed by now
-_FREE = 250  # pages, a megabyte, that a file keeps in any case
+_SWEEP = 3600.0  # Seconds between checks for removable blobs.
+_FREE = 250  # Pages, about a megabyte, that a file always keeps free.
 
 _log = logging.getLogger("dragoman.store")
 
 
 class SqliteUpkeep(SqliteSearch, SqlDeletion, SqlEvents):
-    """Tasks that live as long as the store is open. What fails in them is logged, and tried again later."""
+    """Tasks that live as long as the store is open. Failures are logged and retried later."""
 
     async def open(self) -> None:
         await super().open()
@@ -53,7 +53,7 @@ class SqliteUpkeep(SqliteSearch, SqlDeletion, SqlEvents):
 
     async def _remove(self, conversation: str) -> list[str]:
         given_up = await super()._remove(conversation)
-        self._texts_changed = True  # some are left behind, to be taken out of the index
+        self._texts_changed = True  # Remaining texts must be removed from the index.
         return given_up
 
     async def _keep_up(self) -> None:
@@ -72,7 +72,7 @@ class SqliteUpkeep(SqliteSearch, SqlDeletion, SqlEvents):
                 await _logged(self._bring_index_up_to_date)
 
     async def _checkpoint_regularly(self) -> None:
-        """Copy what is in the log to the database, beside the writer: else a commit has to wait for it."""
+        """Copy the log to the database in parallel with the writer. Otherwise a commit would wait for it."""
         written = 0
         while True:
             await asyncio.sleep(_CHECKPOINT)
@@ -87,8 +87,11 @@ class SqliteUpkeep(SqliteSearch, SqlDeletion, SqlEvents):
             await asyncio.sleep(_PAUSE)
 
     def _give_back(self, db: SqlConnection) -> bool:
-        """Some of the space of what was deleted goes to the disk, while that is a fourth of the file: what is
-        written next uses the rest. A file of an older version keeps all. Whether there is more."""
+        """Return some free space to the disk while a quarter of the file is free. Return whether more is
+        left.
+
+        Later writes use the rest. A file of an older version keeps all its space.
+        """
         pages = db.execute(self._sql["pages"]).fetchone()
         if pages["free"] < max(_FREE, pages["count"] // 4):
             return False
@@ -96,7 +99,7 @@ class SqliteUpkeep(SqliteSearch, SqlDeletion, SqlEvents):
         return bool(db.execute(self._sql["pages"]).fetchone()["free"] < pages["free"])
 
     async def _forget_deleted_texts(self) -> None:
-        """Nothing of a deleted conversation is in the file when the store is closed."""
+        """Remove all texts of deleted conversations before the store closes."""
         left = True
         while left and await self._all("left_texts"):
             left = await self._write(self._forget_texts)
@@ -112,8 +115,11 @@ async def _logged(work: Callable[[], Awaitable[object]]) -> None:
 
 
 class SqliteStore(SqliteUpkeep, SqlQueue, SqlRaw, SqlRetention, SqlAttachments, SqlProviderFiles):
-    """Implements `store.Store`. Any number of processes may use one file. `blobs` is where new attachments
-    go, such as `s3://bucket/prefix`; else into the folder beside the file."""
+    """Implements `store.Store`. Any number of processes can use one file.
+
+    `blobs` is the place of new attachments, such as `s3://bucket/prefix`. By default, they go into the folder
+    next to the file.
+    """
 
     def __init__(
         self,

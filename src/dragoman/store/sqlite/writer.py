@@ -1,4 +1,4 @@
-"""The one thread that writes: operations run in the order in which they came, and many share a commit."""
+"""Writes from one thread: operations run in order of arrival, and many share a commit."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _log = logging.getLogger("dragoman.store")
 
 
 class Writer:
-    """Changes the database, from a thread of its own, which survives every error."""
+    """Changes the database from a dedicated thread, which survives every error."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
@@ -33,13 +33,16 @@ class Writer:
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._loop = asyncio.get_running_loop()
         self._closed = False
-        self._full = False  # whether SQLite was told to put each commit on disk
+        self._full = False  # whether SQLite syncs each commit to disk
         self.commits = 0
         self._thread = threading.Thread(target=self._work, name="dragoman-store", daemon=True)
         self._thread.start()
 
     def submit(self, operation: Operation[T], *, sync: bool = False) -> asyncio.Future[T]:
-        """Run it in a transaction. The future is done when the commit is; with `sync`, when it is on disk."""
+        """Run it in a transaction.
+
+        The future is done after the commit or, with `sync`, once it is on disk.
+        """
         if self._closed:
             raise EngineError("The store is closed, so Dragoman cannot write to it.")
         future: asyncio.Future[T] = Write(loop=self._loop)
@@ -69,7 +72,7 @@ class Writer:
             outcomes = self._commit(batch)
             try:
                 self._loop.call_soon_threadsafe(_resolve, outcomes)
-            except RuntimeError:  # the loop is closed: nobody waits, and what was handed over is written
+            except RuntimeError:  # The loop is closed, so no caller waits. Submitted operations are written.
                 _log.warning("the event loop was closed before the store was")
             if last:
                 return
@@ -78,14 +81,14 @@ class Writer:
         try:
             self._synchronise(any(job[2] for job in batch))
             return self._attempt(batch)
-        except BaseException as error:  # a refusal, a full disk, a lost file: nobody's write happened
+        except BaseException as error:  # A refusal, a full disk or a lost file: the whole batch fails.
             failure = translate(error, self._path)
             if self._connection.in_transaction:
                 self._quietly("ROLLBACK")
             return [(future, None, failure) for _, future, _ in batch]
 
     def _synchronise(self, full: bool) -> None:
-        """Set where it changes: SQLite reads a PRAGMA anew each time."""
+        """Set the mode only if it changes: SQLite parses a PRAGMA every time."""
         if full is not self._full:
             self._connection.execute(f"PRAGMA synchronous = {'FULL' if full else 'NORMAL'}")
             self._full = full
@@ -103,13 +106,13 @@ class Writer:
         return outcomes
 
     def _run(self, operation: Operation[Any], future: asyncio.Future[Any]) -> _Outcome:
-        """One operation of the batch, undone alone if it fails."""
+        """Run one operation of the batch, and undo only this one if it fails."""
         self._connection.execute("SAVEPOINT one")
         try:
             result = operation(self._connection)
         except Exception as error:
             if not self._connection.in_transaction:
-                raise  # SQLite has undone the whole batch, as it does when the disk is full
+                raise  # SQLite has undone the whole batch, as it does when the disk is full.
             self._connection.execute("ROLLBACK TO one")
             self._connection.execute("RELEASE one")
             return future, None, translate(error, self._path)
@@ -127,7 +130,7 @@ def _resolve(outcomes: list[_Outcome]) -> None:
     for future, result, error in outcomes:
         if error is None:
             future.set_result(result)
-        elif isinstance(error, StopIteration):  # which no future takes
+        elif isinstance(error, StopIteration):  # Futures do not accept it.
             future.set_exception(EngineError(f"a write raised {error!r}"))
         else:
             future.set_exception(error)

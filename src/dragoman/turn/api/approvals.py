@@ -164,7 +164,7 @@ class PastCall:
     conversation: str
     call: str
     tool: str
-    patterns: tuple[str, ...]  # what the call touched
+    patterns: tuple[str, ...]  # touched paths, commands or URLs
 
 
 @dataclass(slots=True, frozen=True)

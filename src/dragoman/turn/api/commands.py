@@ -459,7 +459,7 @@ class Commands:
         return sender
 
     async def _wake(self, turn: str) -> None:
-        """Wake the turn. What was stored stays stored even if waking fails.
+        """Wake the turn. The stored change stays even if waking fails.
 
         If the turn cannot continue here, the process that resumes it will see the change. A turn deleted
         meanwhile needs no wake-up.

@@ -44,7 +44,7 @@ def token_hash(token: str) -> str:
 
 
 class Sharing:
-    """What the owner of a conversation does to share it. `by` is the owner, or a member who leaves."""
+    """Actions of an owner to share a conversation. `by` is the owner, or a member who leaves."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

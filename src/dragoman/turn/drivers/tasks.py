@@ -56,7 +56,7 @@ class TaskDriver:
         self._may_begin: dict[str, float] = {}
         # queued turns being started, until that succeeds or fails
         self._beginning: dict[str, asyncio.Event] = {}
-        self._lacking: dict[str, str] = {}  # queued turns that need something missing here, and what it is
+        self._lacking: dict[str, str] = {}  # queued turns, each with the requirement missing here
         self._unheard = False  # Signals may be unread.
         self._lost: set[str] = set()  # owned turns not running here at the last check
         self._closing = False

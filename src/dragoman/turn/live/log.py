@@ -85,11 +85,11 @@ class TurnLog:
         self.trace: TraceContext | None = None  # set if the turn is traced
         self.observers: list[Observer] = []
         self.asides = 0  # number of side requests started here
-        self.timing = ReplyTiming()  # of the awaited or latest reply
+        self.timing = ReplyTiming()  # timing of the awaited or latest reply
         self.cancelled: str | None = None  # the reason, once a cancel is requested
         self.cancelled_by: str | None = None
         self.broken = False  # A recorded change is missing from the store, and only the store counts.
-        self.revision = revision  # of the conversation, unless another process changes it
+        self.revision = revision  # revision of the conversation, unless another process changes it
         self.events: EventLog[Snapshot] = EventLog(row.epoch)
         self.publish = self.events.publish
         self._unseen: list[Fact] = []  # recorded facts to report to observers

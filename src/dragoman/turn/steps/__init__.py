@@ -1,1 +1,1 @@
-"""What happens between a question and its answer, step by step."""
+"""Carries a turn from the message to the answer, step by step."""

@@ -229,7 +229,7 @@ def fit(offer: Offer, call: ToolCall) -> tuple[ToolCall, Tool] | AnsweredCall:
 def _fit_now(prepared: PreparedTurn, call: ToolCall, tool: Tool) -> tuple[ToolCall, Tool] | AnsweredCall:
     """Do the same with the current definition of an external tool that changed since it was offered.
 
-    That definition is what would run, and what a user is asked about.
+    That definition would run, and a user is asked about it.
     """
     now = prepared.services.toolbox.offer().find(call.tool) if tool.fingerprint is not None else None
     if now is None or now[1].fingerprint == tool.fingerprint or now[1].permission != tool.permission:
