@@ -225,6 +225,6 @@ def _remove_abandoned(copies: Path) -> None:
 
 
 def _first(error: Exception) -> str:
-    """`copytree` tells everything that went wrong, in one error."""
+    """Return the first cause: `copytree` collects all problems in one error."""
     causes = error.args[0] if isinstance(error, shutil.Error) else None
     return str(causes[0][-1]) if isinstance(causes, list) and causes else str(error)
