@@ -1,1 +1,1 @@
-"""Tool calls as text, for models that have no calls of their own."""
+"""Read and write tool calls as text, for models without native calls."""

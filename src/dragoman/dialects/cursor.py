@@ -1,8 +1,8 @@
-"""A position in a reply that still streams: grammars read literals, runs and whole JSON values from it.
+"""Track a position in a streaming reply, from which grammars read literals, runs and whole JSON values.
 
-A step is a generator that yields where it needs text that has not come yet, and goes on behind it. So a
-grammar is written as if the whole reply were there, every character is looked at about once, and a reply
-that comes in one piece is read exactly like one that comes character by character.
+A step is a generator that yields when it needs more text, and then continues. So a grammar is written as if
+the whole reply were present, and each character is read about once. A reply in one chunk is read exactly like
+one that comes character by character.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Protocol, TypeAlias, TypeVar
 T = TypeVar("T")
 Steps: TypeAlias = Generator[None, None, T]
 Form: TypeAlias = str | tuple[str, ...]
-"""What to look for: a literal, or a tuple of regular expressions that match one after the other."""
+"""The form to search for: a literal, or a tuple of regular expressions that match one after another."""
 
 SPACE = re.compile(r"[ \t\r\n]*+")
 BLANK = re.compile(r"[ \t]*+")
@@ -26,13 +26,16 @@ TILDES = re.compile(r"~*+")
 WORD = re.compile(r"[\w.+-]*+")
 
 _AT_LEAST = re.compile(r"\{[2-9],")
-REACH = 512  # no form is longer than this
+REACH = 512  # maximum length of a form
 
 
 @dataclass(slots=True, frozen=True)
 class Marks:
-    """Forms to look for: as they are when complete, as they begin at the end of the text so far, the
-    characters without which none begins, and the literals that no other one begins with."""
+    """Patterns for the forms to search for.
+
+    `whole` matches a complete form, `begun` a form cut off at the end of the text, `first` its first
+    character. `longest` are the literals that are not a prefix of another one.
+    """
 
     whole: re.Pattern[str]
     begun: re.Pattern[str]
@@ -40,7 +43,7 @@ class Marks:
     longest: frozenset[str]
 
     def may_grow(self, found: re.Match[str]) -> bool:
-        """Whether this is complete, but may be the beginning of another one that is not."""
+        """Return whether this is complete, but may be the start of a longer form."""
         return found[0] not in self.longest and self.begun.match(found.string, found.start()) is not None
 
 
@@ -60,8 +63,11 @@ def marks(*forms: Form) -> Marks:
 
 
 def _tree(literals: Sequence[str], at: int = 0, *, begun: bool = False) -> str:
-    """A pattern for any of these sorted literals from here on, the longest that fits; each character is
-    looked at once, however many literals begin with it. With `begun`, for any beginning of one."""
+    """Return a pattern for any of these sorted literals from here on, preferring the longest.
+
+    It reads each character once, however many literals share a prefix. With `begun`, it also matches
+    prefixes.
+    """
     branches = []
     for char, group in groupby((one for one in literals if len(one) > at), key=lambda one: one[at]):
         rest = _tree(list(group), at + 1, begun=begun)
@@ -87,18 +93,18 @@ class Machine(Protocol):
     state: str
 
     def advance(self, text: str, at: int, over: bool) -> int:
-        """Go on from here as far as the text goes; returns where it stopped."""
+        """Continue from here to the end of the text. Return the position where it stopped."""
 
 
 class Cursor:
-    """What has come of a reply. `text[at:]` was not read yet; `over` says that nothing more will come."""
+    """The text of a reply so far. `text[at:]` is unread; `over` means that nothing more will come."""
 
     def __init__(self) -> None:
         self.text = ""
         self.at = 0
         self.over = False
         self.broken_off = False  # it is over, but there may have been more to come
-        self._from = 0  # where in `text` that begins which was read since the last cut
+        self._from = 0  # start in `text` of what was read since the last cut
         self._kept: list[str] = []  # what was read since then and is no longer in `text`
         self._kept_size = 0
 
@@ -113,15 +119,15 @@ class Cursor:
 
     @property
     def taken(self) -> int:
-        """How much was read since the last cut."""
+        """The number of characters read since the last cut."""
         return self._kept_size + self.at - self._from
 
     def peek(self) -> str:
-        """Everything read since the last cut, which may still be unread."""
+        """Return everything read since the last cut, without cutting."""
         return "".join(self._kept) + self.text[self._from : self.at]
 
     def cut(self) -> str:
-        """Everything read since the last cut."""
+        """Return everything read since the last cut, and cut here."""
         text = self.peek()
         self._kept, self._kept_size, self._from = [], 0, self.at
         return text
@@ -137,7 +143,7 @@ class Cursor:
     # ── steps ─────────────────────────────────────────────────────────────────────────────────────
 
     def seek(self, wanted: Marks) -> str:
-        """Read up to what is wanted and return it, or as far as it certainly does not stand. Never waits."""
+        """Read up to a wanted form and return it, or up to where one may begin. Never waits."""
         found, near = wanted.whole.search(self.text, self.at), max(self.at, len(self.text) - REACH)
         if not self.over and (found is None or found.start() > near):
             begun = wanted.begun.search(self.text, near)
@@ -151,7 +157,7 @@ class Cursor:
         return found[0] if self.over or not wanted.may_grow(found) else ""
 
     def until(self, *forms: Form) -> Steps[tuple[str, str]]:
-        """Read up to the first of these. Returns what was read, and which stands next: "" at the end."""
+        """Read up to the first of these. Return what was read, and which form is next: "" at the end."""
         wanted = marks(*forms)
         parts: list[str] = []
         while True:
@@ -163,7 +169,7 @@ class Cursor:
             yield
 
     def sees(self, *forms: Form) -> Steps[str]:
-        """Which of these stands next, "" if none."""
+        """Return which of these is next, "" if none."""
         wanted = marks(*forms)
         while True:
             found = wanted.whole.match(self.text, self.at)
@@ -175,7 +181,7 @@ class Cursor:
             yield
 
     def accept(self, *forms: Form) -> Steps[str]:
-        """Read one of these if it stands next."""
+        """Read one of these if it is next."""
         found = yield from self.sees(*forms)
         self.at += len(found)
         return found
@@ -185,7 +191,7 @@ class Cursor:
         parts: list[str] = []
         while True:
             found = characters.match(self.text, self.at)
-            assert found is not None  # a run may be empty
+            assert found is not None  # A run may be empty.
             self.at = found.end()
             parts.append(found[0])
             if self.over or self.at < len(self.text):
@@ -196,7 +202,7 @@ class Cursor:
         return (yield from self.run(SPACE))
 
     def value(self, machine: Machine) -> Steps[str]:
-        """Read what the machine follows; its state says what became of it."""
+        """Read what the machine follows; its state has the outcome."""
         parts: list[str] = []
         while True:
             end = machine.advance(self.text, self.at, self.over)

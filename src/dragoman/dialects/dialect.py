@@ -1,8 +1,8 @@
-"""The dialects by name. A new one is a file next to this one, and a line in the table.
+"""Define the dialects by name. A new one is a file next to this one, and a line in the table.
 
-A dialect is a way to write calls as text, for models whose server has no calls of its own. Dragoman reads the
-dialect that a model was told to write, or that its family is known for, and never another one (D6): `any`
-reads them all, for users who set it. `scanner.py` begins with the theory.
+A dialect is a way to write calls as text, for models whose server has no native calls. Dragoman reads only
+the dialect that a model was told to write, or that its family is known for (D6). `any` reads them all, for
+users who set it. `scanner.py` begins with the theory.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = [
     "parse_report",
 ]
 
-_WRAPPERS = ("<｜tool_calls_begin｜>",)  # around calls that several models tell apart inside
+_WRAPPERS = ("<｜tool_calls_begin｜>",)  # around calls that several models distinguish by what is inside
 
 
 class Formats(Dialect):
@@ -118,12 +118,12 @@ _ALL: tuple[Dialect, ...] = (
     JsonTags(),
     Solar(),
 )
-# Muse and Functionary begin with marks that are text to all other models.
+# Muse and Functionary begin with marks that are plain text to all other models.
 ANY = Formats("any", (Hermes(), *(one for one in _ALL if one.name not in ("muse", "functionary"))))
 _DIALECTS: dict[str, Dialect] = {one.name: one for one in (*_ALL, ANY)}
 
 NAMES = tuple(_DIALECTS)
-NATIVE = "native"  # no dialect: the wire has calls of its own
+NATIVE = "native"  # not a dialect: the wire has native calls
 
 
 def dialect(name: str) -> Dialect:
@@ -135,13 +135,13 @@ def dialect(name: str) -> Dialect:
 
 @cache
 def formats(*names: str) -> Dialect:
-    """What reads all of these at the same time, and writes the first."""
+    """Return a dialect that reads all of these at the same time, and writes the first."""
     known = [dialect(name) for name in dict.fromkeys(names)]
     return known[0] if len(known) == 1 else Formats("+".join(one.name for one in known), known)
 
 
 def parse_report(name: str, text: str, tools: Tools | None = None) -> dict[str, JsonValue]:
-    """A reply as a dialect reads it, for people to look at."""
+    """Return a reply as a dialect reads it, for display."""
     parsed = dialect(name).parse(text, tools)
     return {
         "calls": [{"name": call.name, "arguments": call.arguments} for call in parsed.calls],

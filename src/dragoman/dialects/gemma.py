@@ -1,6 +1,7 @@
-"""`<|tool_call>call:NAME{key:<|"|>text<|"|>,other:1}<tool_call|>`: Gemma 4; FunctionGemma has other tokens.
+"""Read `<|tool_call>call:NAME{key:<|"|>text<|"|>,other:1}<tool_call|>`: Gemma 4; FunctionGemma has other
+tokens.
 
-Strings stand between two tokens, with nothing escaped; keys need none. Lists and objects are as in JSON.
+Strings are between two tokens, without escapes; keys need none. Lists and objects are as in JSON.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _DEEPEST = 50
 
 @dataclass(slots=True, frozen=True)
 class GemmaTokens:
-    """The tokens of one model: around a call, around a string, and those that mean nothing here."""
+    """The tokens of one model: around a call, around a string, and those without meaning here."""
 
     open: str
     close: str
@@ -36,7 +37,7 @@ class GemmaTokens:
 
 
 class NotAValue(ValueError):
-    """An argument cannot be read. The text says why, for the model."""
+    """An argument is unreadable. The text tells the model why."""
 
 
 class Gemma(Dialect):
@@ -76,7 +77,7 @@ class Gemma(Dialect):
         return [TextCall(name.strip(), arguments)]
 
     def _members(self, cursor: Cursor, tool: ToolSpec | None, depth: int) -> Steps[Arguments]:
-        """The keys and values behind an opening brace, up to the closing one."""
+        """Read the keys and values after an opening brace, up to the closing one."""
         quote = self._tokens.quote
         members: Arguments = {}
         yield from cursor.space()
@@ -122,7 +123,7 @@ class Gemma(Dialect):
         return value_of(text.strip(), key, tool)
 
     def _quoted(self, cursor: Cursor) -> Steps[JsonValue]:
-        """A string of a list as Python writes it, behind its quote: in place of the token."""
+        """Read a string of a Python list after its quote, which replaces the token."""
         text = "'"
         while text == "'" or (len(text) - len(text[:-1].rstrip("\\"))) % 2 == 0:
             piece, mark = yield from cursor.until("'", self._tokens.close, self._tokens.open)

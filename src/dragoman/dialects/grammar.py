@@ -1,4 +1,4 @@
-"""`Dialect`: what every dialect has, and the ways of reading calls that most of them share."""
+"""Define `Dialect`, the interface of all dialects, and the ways of reading calls that most of them share."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ ARGUMENT_KEYS = (
     *("arguments", "parameters", "args", "params", "input", "kwargs"),
     *("tool_input", "tool_args", "tool_arguments", "action_input", "function_args"),
 )
-"""Under which models put the arguments of a call, in the order in which they are told to."""
+"""The keys under which models put the arguments of a call, in order of preference."""
 KEYS_BESIDE = frozenset(
     {
         *("id", "type", "tool_call_id", "toolCallId", "call_id", "index", "toolUseId", "tool_use_id"),
         *("thought", "reasoning", "reason"),
     }
 )
-"""What may stand in a call and is none of its arguments."""
+"""Keys of a call that are not its arguments."""
 _GAP = r"\s{0,8}"
 _RESULT_TAGS = (
     *("tool_response", "tool_result", "tool_results", "tool_output", "observation"),
@@ -51,12 +51,12 @@ RESULTS: tuple[Form, ...] = (
     (*map(re.escape, "<|observation|>"), _GAP, r"(?=\S)"),
     *((*map(re.escape, end), _GAP, *map(re.escape, turn)) for end in _ENDS for turn in _TURNS),
 )
-"""What stands in front of results. A model that writes it behind a call makes one up."""
+"""The text before results. A model that writes it after a call invents a result."""
 
 
 @dataclass(slots=True, frozen=True)
 class Parsed:
-    """A complete reply: what it says, and the calls it holds in order, also those that cannot be read."""
+    """A complete reply: its text, and its calls in order, including unreadable ones."""
 
     text: str
     found: tuple[FoundCall, ...] = ()
@@ -68,19 +68,19 @@ class Parsed:
 
     @property
     def errors(self) -> tuple[str, ...]:
-        """What the model has to know of the calls that cannot be read."""
+        """The messages to the model about its unreadable calls."""
         return tuple(one.error for one in self.found if isinstance(one, BadCall))
 
 
 class Dialect(ABC):
     """A way to write calls as text. A new one is a file with `read`, `calls` and a few markers.
 
-    What begins a call (`opens` to `thoughts`) is explained in `scanner.Grammar`.
+    `scanner.Grammar` explains the markers that begin a call (`opens` to `thoughts`).
     """
 
     name: str
     how: str
-    """The instruction to a model, in front of an example."""
+    """The instruction to a model, before an example."""
     opens: tuple[str, ...] = ()
     drops: tuple[str, ...] = ()
     sections: tuple[str, ...] = ()
@@ -97,12 +97,12 @@ class Dialect(ABC):
 
     @abstractmethod
     def calls(self, calls: Sequence[TextCall]) -> str:
-        """The calls of one reply, as the model would have written them."""
+        """Return the calls of one reply, as the model would have written them."""
 
     # ── prompts ──────────────────────────────────────────────────────────────────────
 
     def system(self, prompt: str, tools: Tools) -> str:
-        """The system prompt with the tools in it, the same bytes for the same tools."""
+        """Return the system prompt with the tools in it, the same bytes for the same tools."""
         if not tools:
             return prompt
         section = tool_section(tools, self.how, self.call("tool_name", {"argument": "value"}))
@@ -112,7 +112,7 @@ class Dialect(ABC):
         return self.calls([TextCall(name, arguments, id)])
 
     def result(self, id: str, tool: str, text: str) -> str:
-        """What a call gave, as the user's next message."""
+        """Return the result of a call, as the user's next message."""
         return compact({"tool_call_result": {"toolCallId": id, "result": text}})
 
     # ── replies ───────────────────────────────────────────────────────────────────────────────────
@@ -120,7 +120,7 @@ class Dialect(ABC):
     def parse(
         self, reply: str, tools: Tools | None = None, quotes: Callable[[str], bool] = lambda raw: False
     ) -> Parsed:
-        """A complete reply, read. Without the tools, values that carry no type are taken as they look."""
+        """Parse a complete reply. Without the tools, untyped values are converted by their form."""
         scanner = Scanner(self, tools, quotes=quotes)
         text, reasoning = joined([*scanner.feed(reply), *scanner.end()])
         return Parsed(text, tuple(scanner.found), reasoning)
@@ -128,7 +128,7 @@ class Dialect(ABC):
     # ── readings that dialects share ──────────────────────────────────────────────────────────────
 
     def tagged(self, cursor: Cursor, opener: str, closer: str) -> Reading:
-        """JSON objects with name and arguments between two tags. The last closing tag may be missing."""
+        """Read JSON objects with name and arguments between two tags. The last closing tag may be missing."""
         found: list[FoundCall] = []
         yield from cursor.space()
         fenced = yield from open_fence(cursor)
@@ -151,7 +151,8 @@ class Dialect(ABC):
     def named(
         self, cursor: Cursor, name: str, id: str, closers: Sequence[str], stops: Sequence[str]
     ) -> Steps[Sequence[FoundCall]]:
-        """A call whose name was read: its arguments as JSON, and what closes it, which may be missing.
+        """Read the rest of a call after its name: its arguments as JSON, and what closes it, which may be
+        missing.
 
         It ends at one of `stops` at the latest.
         """
@@ -160,7 +161,8 @@ class Dialect(ABC):
         if not (yield from cursor.sees("{")):
             text, mark = yield from cursor.until(*closers, *stops)
             yield from cursor.accept(*closers)
-            if mark in closers and (not text.strip() or text.startswith('"')):  # none, or encoded ones
+            # no arguments, or encoded ones
+            if mark in closers and (not text.strip() or text.startswith('"')):
                 return [self.called(name, text, id)]
             return [self.bad("its arguments are no JSON object", name)]
         payload = yield from read_json(cursor)
@@ -176,20 +178,25 @@ class Dialect(ABC):
         return [self.called(name, payload.text, id)]
 
     def stray(self, cursor: Cursor, opener: str, closer: str, start: int | None = None) -> Reading:
-        """A tag with no call in it: malformed if it is closed in the same paragraph, or if the reply ends
-        as a call may break off; else text about it. `start` is where the tag ended.
+        """Read a tag without a call. `start` is where the tag ended.
+
+        It is malformed if it is closed in the same paragraph, or if the reply ends as a call may break off.
+        Otherwise it is text about the tag.
         """
         cursor.back(cursor.taken - start if start is not None else 0)
         junk, mark = yield from cursor.until(closer, opener, "\n\n")
         if (yield from cursor.accept(closer)):
             return [self.bad(f"what stands between {opener} and {closer} is not what belongs there")]
-        if not mark and ("|" in opener or _BEGINS_CALL.fullmatch(junk.strip())):  # no text is about tokens
+        # Normal text does not mention tokens.
+        if not mark and ("|" in opener or _BEGINS_CALL.fullmatch(junk.strip())):
             return [self.bad("the reply ends where it begins")]
         return None
 
     def closed(self, cursor: Cursor, space: str, closers: Sequence[str], stops: Sequence[str]) -> Steps[bool]:
-        """Read what closes a call. It counts without that, but not with something else in front of that, nor
-        if its JSON seems to go on. `space` was read in front of here.
+        """Read what closes a call. `space` was read before this.
+
+        The call is valid without a closer, but not with other text before the closer, nor if its JSON seems
+        to continue.
         """
         if closers and (yield from cursor.accept(*closers)):
             return True
@@ -199,7 +206,7 @@ class Dialect(ABC):
             if mark in closers or goes_on:
                 yield from cursor.accept(*closers)
                 return False
-            if junk and any(one.startswith(junk) for one in closers):  # the reply ends in what closes it
+            if junk and any(one.startswith(junk) for one in closers):  # the reply ends within the closer
                 return True
             cursor.back(len(junk))
         cursor.back(len(space))
@@ -208,7 +215,7 @@ class Dialect(ABC):
     # ── what was read ─────────────────────────────────────────────────────────────────────────────
 
     def entries(self, payload: JsonText) -> list[FoundCall]:
-        """The calls in JSON that names them: an object, or a list of objects."""
+        """Return the calls in JSON that names them: an object, or a list of objects."""
         if payload.text.startswith("["):
             wrapped = parse_arguments(f'{{"calls": {payload.text}}}')
             entries = wrapped["calls"] if wrapped else None
@@ -219,7 +226,7 @@ class Dialect(ABC):
         return [self.entry(entry) for entry in (entries if isinstance(entries, list) else [entries])]
 
     def entry(self, entry: JsonValue) -> FoundCall:
-        """The call that one JSON object describes, also in the shape in which wires send calls."""
+        """Return the call that one JSON object describes, also in the form in which wires send calls."""
         if not isinstance(entry, dict):
             return self.bad("it is no object with a name and arguments")
         inner = entry.get("function")
@@ -232,7 +239,7 @@ class Dialect(ABC):
         if len(given) > 1:
             return self.bad(f'it has both "{given[0]}" and "{given[1]}"', name)
         others = [key for key in entry if key not in KEYS_BESIDE and key not in ("name", "function")]
-        if not given and others:  # they would be lost
+        if not given and others:  # They would be lost.
             return self.bad(f'"{others[0][:99]}" stands beside its name, not in its "arguments"', name)
         arguments = entry[given[0]] if given else None
         if isinstance(arguments, dict):
@@ -242,11 +249,11 @@ class Dialect(ABC):
         return self.bad("its arguments are no object", name)
 
     def name_in(self, text: str) -> str:
-        """The name in a call's broken JSON, if one can be made out."""
+        """Return the name in a call's broken JSON, if it has one."""
         return name_in(text)
 
     def called(self, name: str, arguments: str, id: str = "") -> FoundCall:
-        """The call of a tool with the text of its arguments."""
+        """Return the call of a tool with the text of its arguments."""
         parsed = parse_arguments(arguments)
         if not name.strip():
             return self.bad("it has no name")
@@ -264,11 +271,11 @@ class Dialect(ABC):
 _BEGINS_CALL = re.compile(  # a name, a tag or nothing, or it ends within a tag: no sentence ends like this
     r"(?:(?![^\W\x00-\x7f])\S)*(?<![.,;!?)*'。，；！？）])|.*<(?:[^\s<>]+(?: [^<>]{0,40})?)?", re.DOTALL
 )
-_LONGEST_NAME = 200  # what is longer is no name
+_LONGEST_NAME = 200  # anything longer is not a name
 
 
 def open_fence(cursor: Cursor) -> Steps[str]:
-    """Read the beginning of a fence around a payload; returns what will close it."""
+    """Read the start of a fence around a payload. Return what will close it."""
     fence = yield from cursor.accept("```")
     if fence:
         yield from cursor.run(WORD)
@@ -281,7 +288,7 @@ def tool_named(name: str, tools: Tools | None) -> ToolSpec | None:
 
 
 def name_in(text: str) -> str:
-    """The name in a call's broken JSON, if one can be made out."""
+    """Return the name in a call's broken JSON, if it has one."""
     try:
         value = from_json(text, allow_partial=True)
     except ValueError:
@@ -312,7 +319,7 @@ is in the next message. When you need no tool, just answer."""
 
 
 def tool_section(tools: Tools, how: str, example: str) -> str:
-    """The part of a system prompt that is about tools: the same bytes for the same tools."""
+    """Return the part of a system prompt about tools: the same bytes for the same tools."""
     return _TOOLS.format(
         tools="\n".join(compact(_declared(tool)) for tool in tools), how=how, example=example
     )
@@ -323,14 +330,14 @@ def compact(value: JsonValue) -> str:
 
 
 def described(call: TextCall, *, id: bool = True) -> str:
-    """A call as a JSON object that names it."""
+    """Return a call as a JSON object that names it."""
     return compact(
         {**({"id": call.id} if id and call.id else {}), "name": call.name, "arguments": call.arguments}
     )
 
 
 def enclosed(tag: str, text: str) -> str:
-    """The text between two tags. It cannot end them itself, whatever a tool brought back."""
+    """Return the text between two tags. Nothing in it can end them, whatever a tool returned."""
     harmless = text.replace(f"</{tag}", f"<\\/{tag}")
     return f"<{tag}>\n{harmless}\n</{tag}>"
 

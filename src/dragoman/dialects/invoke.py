@@ -1,7 +1,8 @@
-"""`<invoke name="NAME"><parameter name="KEY">value</parameter>…</invoke>`, with the tags of several models.
+"""Read `<invoke name="NAME"><parameter name="KEY">value</parameter>…</invoke>`, with the tags of several
+models.
 
-Values stand as they are, with nothing escaped: a closing tag inside one is distinguished from its end by what
-follows. Some models note beside the key what a value is; of the others, the tool's schema decides.
+Values are raw, without escapes: the text after a closing tag shows whether it ends the value. Some models
+note the type of a value next to the key; otherwise the tool's schema decides.
 """
 
 from __future__ import annotations
@@ -34,29 +35,29 @@ _CDATA, _CDATA_END = "<![CDATA[", "]]>"
 
 @dataclass(slots=True, frozen=True)
 class InvokeTags:
-    """How one model spells a call. `call` and `argument` go up to the quote in front of the name."""
+    """The tags of one model. `call` and `argument` include the quote before the name."""
 
     call: str
     call_end: str
     argument: str
     argument_end: str
     around: tuple[str, str] = ("", "")
-    """What stands around all calls of a reply, as it is written."""
+    """The tags around all calls of a reply, as they are written."""
     head_end: str = ">"
     between: str = ""
-    """What is written between tags for the eye."""
+    """White space between tags, for readability."""
     text: str = ""
-    """What stands beside the key of a string, as it is."""
+    """The text next to the key of a string, unchanged."""
     other: str = ""
-    """The same of any other value; `{kind}` is its type in JSON."""
+    """The text next to the key of any other value; `{kind}` is its type in JSON."""
     cdata: bool = False
-    """Whether a string may stand in a CDATA section."""
+    """Whether a string may be in a CDATA section."""
     also: tuple[tuple[str, str], ...] = ()
-    """Other tags that stand around calls."""
+    """Other tags around calls."""
     leaks: bool = False
     """Whether servers leave the tokenizer's marks of spaces and line breaks in its calls."""
     header: tuple[str, str] = ("", "")
-    """What a message begins with: left out up to its end, or up to a thought."""
+    """The start of a message: left out up to its end, or up to reasoning."""
     drops: tuple[str, ...] = ()
     thoughts: Mapping[str, str] = field(default_factory=dict)
 
@@ -120,7 +121,7 @@ class Invoke(Dialect):
             return found
 
     def _one(self, cursor: Cursor, tools: Tools | None) -> Steps[Sequence[FoundCall] | None]:
-        """The call whose tag was begun. None if it is none."""
+        """Read the call whose tag was begun. None if it is not a call."""
         tags = self._tags
         head = yield from self._head(cursor)
         if head is None:
@@ -134,7 +135,7 @@ class Invoke(Dialect):
         return None
 
     def _leaked(self, cursor: Cursor, tools: Tools | None) -> Reading:
-        """A call with marks of the tokenizer in place of white space: read once more, with white space."""
+        """Read a call again with white space instead of the tokenizer's marks."""
         tags = self._tags
         text, mark = yield from cursor.until(tags.call_end, tags.call, *self._leaky)
         yield from cursor.accept(tags.call_end)
@@ -143,7 +144,7 @@ class Invoke(Dialect):
         return self.parse(f"{tags.call}{text}{mark if mark == tags.call_end else ''}", tools).found or None
 
     def _head(self, cursor: Cursor) -> Steps[tuple[str, str] | None]:
-        """The name in a tag that was begun, and what stands behind it in the tag."""
+        """Read the name in a tag that was begun, and what follows it in the tag."""
         end = self._tags.head_end
         name, mark = yield from cursor.until('"', "\n")
         if mark != '"':
@@ -186,7 +187,7 @@ class Invoke(Dialect):
             return self.bad(f"it is not closed with {tags.call_end}", name)
         inner = arguments.get("arguments")
         if isinstance(inner, dict) and len(arguments) == 1 and tool and not has_argument("arguments", tool):
-            arguments = inner  # models that were trained on several formats wrap them like this
+            arguments = inner  # Models that were trained on several formats wrap arguments like this.
         return TextCall(name, arguments) if name else self.bad("it has no name")
 
     def calls(self, calls: Sequence[TextCall]) -> str:
@@ -217,7 +218,7 @@ class Invoke(Dialect):
         return value
 
 
-DEEPSEEK_DSML = InvokeTags(  # DeepSeek V3.2 and V4, which has another outer tag
+DEEPSEEK_DSML = InvokeTags(  # DeepSeek V3.2 and V4, which have another outer tag
     call='<｜DSML｜invoke name="',
     call_end="</｜DSML｜invoke>",
     argument='<｜DSML｜parameter name="',
@@ -230,7 +231,7 @@ DEEPSEEK_DSML = InvokeTags(  # DeepSeek V3.2 and V4, which has another outer tag
     drops=("<｜end▁of▁sentence｜>",),
 )
 
-MINIMAX = InvokeTags(  # MiniMax M2; dots and Claude, where it writes them as text, have other outer tags
+MINIMAX = InvokeTags(  # MiniMax M2; dots and Claude, if they write it as text, have other outer tags
     call='<invoke name="',
     call_end="</invoke>",
     argument='<parameter name="',
@@ -288,7 +289,7 @@ MUSE = InvokeTags(  # Muse Glimmer
     thoughts={"to=self<|message|>": "<|eom|>"},
 )
 
-GROK = InvokeTags(  # Grok, where it writes them as text
+GROK = InvokeTags(  # Grok, if it writes them as text
     call='<xai:function_call name="',
     call_end="</xai:function_call>",
     argument='<parameter name="',
@@ -316,7 +317,7 @@ _DEEPEST = 200
 
 
 class BrokenTags(ValueError):
-    """A tag is not what it has to be. The text says why, for the model."""
+    """A tag is not as required. The text tells the model why."""
 
 
 class MinimaxM3(Dialect):
@@ -359,7 +360,7 @@ class MinimaxM3(Dialect):
     def _children(
         self, cursor: Cursor, tag: str, schema: JsonValue, tool: ToolSpec | None, depth: int
     ) -> Steps[dict[str, JsonValue]]:
-        """The tags inside a tag, up to what closes that. A tag that comes again makes a list."""
+        """Read the tags inside a tag, up to its closing tag. A repeated tag makes a list."""
         members: dict[str, JsonValue] = {}
         again: set[str] = set()
         yield from cursor.space()

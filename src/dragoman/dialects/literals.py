@@ -1,7 +1,7 @@
-"""Finds the end of a JSON value or a Python list in a stream of characters, and what is wrong with it.
+"""Find the end of a JSON value or a Python list in a stream of characters, and what is wrong with it.
 
-Brackets, quotes and commas are followed as JSON has them, so a value ends where it ends, whatever its strings
-hold, and text that only looks like JSON is recognised at the first character that does not fit.
+Brackets, quotes and commas are followed as in JSON, so the content of strings cannot end a value. Text that
+only looks like JSON is recognized at the first character that does not fit.
 """
 
 from __future__ import annotations
@@ -34,19 +34,22 @@ _CLOSER = {"{": "}", "[": "]"}
 
 @dataclass(slots=True, frozen=True)
 class JsonText:
-    """A value as it was written. `flaw` says why it cannot be used, `certain` whether it was meant as one."""
+    """A value as it was written.
+
+    `flaw` says why it is unusable, `certain` whether it was meant as a value.
+    """
 
     text: str
     flaw: str
     certain: bool
-    swallowed: int  # the last characters, which may be no part of it: it broke in or behind a string
+    swallowed: int  # number of last characters that may not belong to it: it broke in or after a string
 
 
 def read_json(cursor: Cursor, certain: Callable[[Members], bool] | None = None) -> Steps[JsonText]:
     """Read an object or a list.
 
-    Where text may merely look like it, `certain` decides by the keys whether it is meant. Until then the
-    reading stops at the first fault; afterwards faults inside strings are noted, and the end is still found.
+    If text may only look like it, `certain` decides by the keys whether it is meant. Until then, reading
+    stops at the first fault. Afterwards faults inside strings are noted, and the end is still found.
     """
     machine = _JsonMachine(certain)
     text = yield from cursor.value(machine)
@@ -65,9 +68,9 @@ class _JsonMachine:
         self._closers: list[str] = []
         self._want = _VALUE
         self._in_string = False
-        self._level = 0  # how many brackets are open where members are noted
+        self._level = 0  # number of open brackets at the level whose members are noted
         self._key: list[str] | None = None  # the member's key that is being read
-        self._string_size = -1  # of the string that is read, or was read last; -1 if something followed it
+        self._string_size = -1  # of the current or last string; -1 if something followed it
 
     @property
     def swallowed(self) -> int:
@@ -87,7 +90,7 @@ class _JsonMachine:
                     self._string_size += at - start
                 if at < size:
                     at = self._token(text, at, over)
-            if at in (start, size):  # what is there is not enough to go on
+            if at in (start, size):  # not enough text to continue
                 break
         if over and not self.state and at == size:
             self.flaw = "the reply ends before its JSON does"
@@ -137,7 +140,7 @@ class _JsonMachine:
                 self._stop("whole")
         elif char == ":" and want & _COLON:
             self._want = _VALUE
-        elif char == "," and want & _COMMA:  # a comma too many is forgiven: it can be left out
+        elif char == "," and want & _COMMA:  # An extra comma is accepted: it can be left out.
             self._want = (_KEY if self._closers[-1] == "}" else _VALUE) | _CLOSE
         else:
             return self._scalar(text, at, over)
@@ -160,7 +163,7 @@ class _JsonMachine:
         return at
 
     def _begins(self, char: str) -> None:
-        """A value begins; of a member it is noted with what."""
+        """Note the start of a value, under the name of its member."""
         if self._want & _VALUE and self._level and len(self._closers) == self._level:
             self._members[self._member] = char
         if not self.certain and self._is_certain:
@@ -190,13 +193,13 @@ _JSON_NAMES = {"true": True, "false": False, "null": None}
 
 
 class NotALiteral(ValueError):
-    """An argument is no plain value. The text says which, for the model."""
+    """An argument is not a plain value. The text tells the model which."""
 
 
 class PythonMachine:
-    """Follows brackets and strings. A blank line, or a line that ends inside a string, breaks it.
+    """Follows brackets and strings. A blank line, or a line end inside a string, breaks it.
 
-    With `lines` neither does: it is certain then that a call is meant, and models forget to escape them.
+    With `lines`, neither does: then a call is certainly meant, and models forget to escape line ends.
     """
 
     def __init__(self, *, lines: bool = False) -> None:
@@ -212,7 +215,7 @@ class PythonMachine:
                 at = len(text) if over else self._certain(text, at)
                 break
             at, mark = found.start(), found[0]
-            if mark in "\"'\\" and not over and len(text) - at < 3:  # one quote of three, or half an escape
+            if mark in "\"'\\" and not over and len(text) - at < 3:  # one of three quotes, or half an escape
                 return at
             at = self._in_string(text, at, mark) if self._quote else self._in_code(text, at, mark)
         if over and not self.state:
@@ -220,7 +223,9 @@ class PythonMachine:
         return at
 
     def _certain(self, text: str, at: int) -> int:
-        """How far nothing notable can stand: up to what may become a blank line or a triple quote."""
+        """Return the position up to which nothing special can be: before a possible blank line or triple
+        quote.
+        """
         return max(at, len(text.rstrip(self._quote[0] if self._quote else " \t\r\n")))
 
     def _in_string(self, text: str, at: int, mark: str) -> int:
@@ -255,7 +260,7 @@ class PythonMachine:
 
 
 def listed_calls(text: str) -> list[tuple[str, ast.Call]] | None:
-    """The calls in a list of calls, with their names. None if it is no such list."""
+    """Return the calls in a list of calls, with their names. None if it is not such a list."""
     tree = _parsed(text) or _parsed(_STRING_OR_PADDED.sub(_repaired, text))
     items = tree.elts if isinstance(tree, ast.List) else []
     calls = [(_dotted(item.func), item) for item in items if isinstance(item, ast.Call)]
@@ -265,14 +270,14 @@ def listed_calls(text: str) -> list[tuple[str, ast.Call]] | None:
 def _parsed(text: str) -> ast.expr | None:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what Python thinks of escapes in strings helps nobody here
+            warnings.simplefilter("ignore")  # Warnings about escapes in strings are useless here.
             return ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 
 def _repaired(found: re.Match[str]) -> str:
-    """A string in which no line ends, unless three quotes allow it; a number without zeros in front."""
+    """Fix line ends in a string, unless it has three quotes, and remove leading zeros of a number."""
     text = found[0]
     if text[0] == "0":
         return ""
@@ -282,7 +287,7 @@ def _repaired(found: re.Match[str]) -> str:
 
 
 def keywords(call: ast.Call) -> Arguments:
-    """The arguments of a call. Raises NotALiteral where one has no name, or is no plain value."""
+    """Return the arguments of a call. Raises NotALiteral if one has no name, or is not a plain value."""
     if call.args:
         raise NotALiteral("its arguments must be named")
     arguments: Arguments = {}
@@ -292,8 +297,8 @@ def keywords(call: ast.Call) -> Arguments:
         except RecursionError:
             raise NotALiteral("its arguments are nested too deep") from None
         named = {keyword.arg: value} if keyword.arg is not None else value
-        if not isinstance(named, dict):  # **{"from": 1} is fine: a name that Python keeps for itself
-            raise NotALiteral("its arguments must be named")
+        if not isinstance(named, dict):  # **{"from": 1} is accepted: a name that Python reserves
+            raise NotALiteral("its arguments have to be named")
         if twice := arguments.keys() & named.keys():
             raise NotALiteral(f"its argument {min(twice)} occurs twice")
         arguments |= named
@@ -301,7 +306,7 @@ def keywords(call: ast.Call) -> Arguments:
 
 
 def literal_in(text: str) -> JsonValue:
-    """A plain value as Python writes it, such as `['a', 'b']`. Raises NotALiteral where it is none."""
+    """Return a plain Python value, such as `['a', 'b']`. Raises NotALiteral for anything else."""
     if (tree := _parsed(text)) is None:
         raise NotALiteral("it is not valid Python")
     try:
@@ -347,5 +352,5 @@ def _key(node: ast.expr | None) -> str:
 
 
 def _is_unicode(text: str) -> bool:
-    """Half a surrogate pair can be written in Python, but is no text."""
+    """Return whether a text has no lone surrogate, which Python can write but text cannot contain."""
     return not any("\ud800" <= char <= "\udfff" for char in text)

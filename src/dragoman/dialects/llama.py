@@ -1,7 +1,8 @@
-"""`{"name": …, "parameters": {…}}`, also several with `;` between them, in a list, or behind a tag: Llama 3.
+"""Read `{"name": …, "parameters": {…}}`, also several with `;` between them, in a list, or after a tag: Llama
+3.
 
-Without the tag, an object is a call if the reply begins with it and it has parameters and the name of a tool.
-Other models write the same JSON after a token or between their own tags: all of those are read here.
+Without the tag, an object is a call if the reply begins with it and it has parameters and the name of a
+tool. Other models write the same JSON after a token or between their own tags: all of those are read here.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from dragoman.dialects.tool_call_tag import (
 
 TAG = "<|python_tag|>"
 ENDS = ("<|eom_id|>", "<|eot_id|>")
-TOKENS = (  # in front of the JSON, and nothing behind it
+TOKENS = (  # before the JSON, with nothing after it
     "<|tool_call|>",  # Granite 3
     "[TOOL_CALLS]",  # xLAM
-    "<|action_start|>",  # InternLM, with <|plugin|> behind it
-    "<|function_call|>",  # GigaChat 3, which has two ways
+    "<|action_start|>",  # InternLM, with <|plugin|> after it
+    "<|function_call|>",  # GigaChat 3, which has two forms
     "<|message_sep|>\n\nfunction call<|role_sep|>",
     "<|im_start|>assistant -> tool/function_call",  # HyperCLOVA X
 )
@@ -41,13 +42,13 @@ TAGS = {  # around the JSON
     "<TOOLCALL>": "</TOOLCALL>",  # Nemotron
     "<longcat_tool_call>": "</longcat_tool_call>",
     "<function_call>": "</function_call>",  # Granite 20B
-    "<tools>": "</tools>",  # Qwen 2.5, now and then
+    "<tools>": "</tools>",  # Qwen 2.5, occasionally
 }
 PLUGIN = "<|plugin|>"
 FUNCTOOLS = "functools"  # Phi 4 mini, FireFunction
-HEADERS = ("function call<|role_sep|>", "-> tool/function_call")  # where the prompt has the rest
+HEADERS = ("function call<|role_sep|>", "-> tool/function_call")  # if the prompt has the rest
 
-_BY_KEYS = {tags.open: tags for tags in (PLAIN, LONGCAT)}  # where each argument may have a tag of its own
+_BY_KEYS = {tags.open: tags for tags in (PLAIN, LONGCAT)}  # in which each argument may have a separate tag
 _GAP = (r"\s{0,64}",)
 LISTED: Form = (*FUNCTOOLS, *_GAP, r"[{\[]")
 
@@ -97,7 +98,7 @@ class LlamaJson(Dialect):
             found += calls if marked else [replace(one, raw=payload.text) for one in calls]
 
     def _without_json(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
-        """Something else stands behind what opens a call."""
+        """Read other content after an opener of a call."""
         if opener in _BY_KEYS:
             return (yield from read_tool_call(self, cursor, _BY_KEYS[opener], tools, lone_name=False))
         if opener in TOKENS or (yield from cursor.sees(*self.opens)):
@@ -114,7 +115,7 @@ class LlamaJson(Dialect):
 
 
 def _is_meant(one: FoundCall, tools: Tools) -> bool:
-    """Whether it calls a tool, and does not describe one."""
+    """Return whether it calls a tool, and does not describe one."""
     described = isinstance(one, TextCall) and {"type", "properties"} <= one.arguments.keys()
     return not described and tool_named(one.name, tools) is not None
 
@@ -169,7 +170,7 @@ class Functionary(LlamaJson):
 # Python calls with plain values: `[name(a=1), other()]` of Llama 4 and LFM2, and those of OLMo 3.
 #
 # A list without a marker is a call if the reply begins with it and all its items are calls with named
-# arguments; of those without any, and of those that are malformed or cut off, only the ones that name a tool.
+# arguments. Calls without arguments, and malformed or truncated ones, count only if they name a tool.
 
 
 PYTHON_TAGS = ("<|python_start|>", "<|python_tag|>", "<|tool_call_start|>")
@@ -206,7 +207,7 @@ class LlamaPythonic(Dialect):
                 return [self.bad(why, first[1] if first else "")]
             return None
         calls = listed_calls(text)
-        if not opener and (yield from cursor.sees("(")):  # a link, as Markdown has them
+        if not opener and (yield from cursor.sees("(")):  # a Markdown link
             return None
         if calls is None:
             return [self.bad("it is not a list of calls", first[1] if first else "")] if known else None
@@ -231,7 +232,7 @@ class LlamaPythonic(Dialect):
 
 
 def _identifier(name: str) -> str:
-    """A name as Python can have it. Whoever looks the tool up knows that `-` and `_` are alike."""
+    """Return a valid Python name. The tool lookup treats `-` and `_` as equal."""
     return re.sub(r"[^\w.]", "_", name)
 
 

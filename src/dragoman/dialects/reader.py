@@ -1,12 +1,12 @@
-"""Reads the reply of a model that writes its calls as text: its events, with the calls made events too.
+"""Read the reply of a model that writes its calls as text, and turn these calls into events.
 
-Text is shown as soon as it can be no part of a call; the calls come when the reply is complete. A call that
-cannot be read is one without arguments, `raw` being what the model wrote: of the tool it names, or of
-`invalid_call` if it names none. `explain` has the text for the model about it. A native call in a reply means
-that its text is text (D6).
+Text is shown as soon as it cannot be part of a call; the calls come when the reply is complete. An unreadable
+call has no arguments, and `raw` is what the model wrote. It is a call of the tool it names, or of
+`invalid_call` if it names none. `explain` returns the text for the model about it. If a reply has a native
+call, its text is only text (D6).
 
-Thoughts that come as tags are found on the way. `wire/thinking.py` tells what is done about those that the
-prompt has begun; it is the same here, beside the calls.
+Reasoning in tags is found on the way. `wire/thinking.py` explains reasoning that the prompt has begun; it is
+handled in the same way here, together with the calls.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ INVALID_CALL = "invalid_call"
 
 
 class DialectReader:
-    """One reply. `reply` is its message's id; the calls are named after it."""
+    """Reads one reply. `reply` is its message's ID, from which the IDs of its calls are derived."""
 
     def __init__(
         self,
@@ -55,8 +55,11 @@ class DialectReader:
         inside: bool = False,
         quotes: Callable[[str], bool] = lambda raw: False,
     ) -> None:
-        """`thinking` says that thoughts may come as tags, `inside` that the prompt has begun one, `quotes`
-        that a text came from a person or a tool."""
+        """Set up the reader.
+
+        `thinking`: reasoning may come as tags. `inside`: the prompt has begun reasoning. `quotes` returns
+        whether a text came from a user or a tool.
+        """
         self.lone_end = False
         self.no_end = False
         self._quotes = quotes
@@ -64,14 +67,14 @@ class DialectReader:
         self._tools = tools
         self._reply = reply
         self._thinking = thinking
-        self._assumed = inside  # until a tag proves it
+        self._assumed = inside  # until a tag confirms it
         self._scanner = self._scan(thinking=thinking, inside=inside)
         self._prose = Prose(TAGS)
         self._began = False  # some of the text has come
         self._has_text = False
-        self._thought: list[str] = []  # the last one that came as tags
-        self._thoughts: list[str] = []  # those that the wire told apart
-        self._found: list[FoundCall] = []  # before something else came in between
+        self._thought: list[str] = []  # the last reasoning that came as tags
+        self._thoughts: list[str] = []  # reasoning that the wire separated
+        self._found: list[FoundCall] = []  # calls before something else came in between
         self._native = False  # the server made calls
 
     def _scan(self, *, thinking: bool, inside: bool = False) -> Scanner:
@@ -84,27 +87,27 @@ class DialectReader:
         return self._between(event)
 
     def break_off(self) -> Iterable[Event]:
-        """What was held back of a reply that broke off. No call in it counts."""
+        """Yield the text held back from a reply that broke off. No call in it counts."""
         return self._show(self._scanner.end(cut=True, as_text=True))
 
     def _between(self, event: Event) -> Iterator[Event]:
-        """Everything but text."""
+        """Handle all events except text."""
         match event:
             case TextEnd() if event.was_reasoning:
                 yield from self._break_off()
                 yield from self._misread()
-            case TextEnd() if event.phase is not None:  # of Responses: a message of its own
+            case TextEnd() if event.phase is not None:  # from Responses: a separate message
                 yield from self._break_off()
                 self._prose.phase = event.phase
                 yield from self._prose.close()
                 self._prose.phase = None
             case TextStart() | TextEnd():
-                pass  # what is shown has its own beginning and end
+                pass  # the shown text has its own start and end
             case ReasoningStart():
                 yield from self._prose.close()
                 yield event
             case ReasoningDelta():
-                if not self._began and not self._thoughts:  # tags are text where the wire has no need of them
+                if not self._began and not self._thoughts:  # If the wire separates reasoning, tags are text.
                     self._thinking = self._assumed = False
                     self._scanner = self._scan(thinking=False)
                 self._thoughts.append(event.text)
@@ -136,7 +139,7 @@ class DialectReader:
         return events
 
     def _break_off(self, *, as_text: bool = False) -> Iterator[Event]:
-        """What was held back of the text belongs before what comes now."""
+        """Show the text held back, because it belongs before the next event."""
         yield from self._show(self._scanner.end(as_text=as_text))
         self._learn()
         self._scanner = self._scan(thinking=self._thinking)
@@ -148,7 +151,7 @@ class DialectReader:
         self._assumed = self._assumed and not self._scanner.tagged
 
     def _misread(self) -> Iterator[Event]:
-        """What was sent as text was a thought, and so are the calls in it."""
+        """Turn text that was already sent, and the calls in it, into reasoning."""
         for event in self._prose.close():
             yield TextEnd(was_reasoning=True) if isinstance(event, TextEnd) else event
         self._found, self._has_text = [], False
@@ -170,7 +173,7 @@ class DialectReader:
         yield event
 
     def _repeat_as_text(self) -> Iterator[Event]:
-        """A reply that was wrongly taken to begin inside a thought was the answer."""
+        """Send the answer of a reply that was wrongly assumed to begin inside reasoning."""
         self.no_end = True
         words = self._scanner.assumed
         text = "".join([f"{words}\n\n" if words else "", *self._thought])
@@ -179,8 +182,9 @@ class DialectReader:
         self._learn()
 
     def _thought_of(self) -> Sequence[FoundCall]:
-        """The calls in a thought that nothing ends and no text follows: some models forget to end it first.
-        Of a thought that the wire told apart, nobody knows whether the model ended it.
+        """Return calls in reasoning that has no end and no text after it: some models forget to end it first.
+
+        If the wire separated the reasoning, it is unknown whether the model ended it.
         """
         if self._has_text or self._native:
             return ()
@@ -189,18 +193,18 @@ class DialectReader:
 
 
 def explain(raw: str, dialect: Dialect, tools: Tools | None = None) -> str:
-    """The text for the model about a call that could not be read; "" if it can be."""
+    """Return the text for the model about an unreadable call; "" if it is readable."""
     return "\n\n".join(dialect.parse(raw, tools).errors)
 
 
 class Guesser:
-    """Looks at a complete reply for calls in a format that its model is not known to write (D7).
+    """Searches a complete reply for calls in formats that its model is not known to write (D7).
 
-    Fed with the events that a reader leaves. A guess is a call that asks before it runs.
+    Feed it with the events that remain after a reader. A guess is a call that needs approval.
     """
 
     def __init__(self, every: Dialect, tools: Tools, reply: str, quotes: Callable[[str], bool]) -> None:
-        """`every` reads all formats."""
+        """Set up the guesser. `every` reads all formats."""
         self._every = every
         self._tools = tools
         self._reply = reply
@@ -230,7 +234,9 @@ class Guesser:
 
 
 def quotes_of(request: Request) -> Callable[[str], bool]:
-    """Whether a text is in a message of a person, or in a result, of this conversation (D8)."""
+    """Return a function that tells whether a text is in a user's message or a result of this conversation
+    (D8).
+    """
     brought: list[str] = []
 
     def quotes(raw: str) -> bool:
@@ -243,7 +249,7 @@ def quotes_of(request: Request) -> Callable[[str], bool]:
 
 
 def brought_in(messages: Iterable[Message | RequestMessage]) -> Iterator[str]:
-    """The texts that people and tools brought into these messages."""
+    """Yield the texts that users and tools brought into these messages."""
     for message in messages:
         for part in message.parts:
             match part:
@@ -257,8 +263,9 @@ def brought_in(messages: Iterable[Message | RequestMessage]) -> Iterator[str]:
 
 
 def _has_lines(text: str, lines: Sequence[str]) -> bool:
-    """Whether the lines of a call follow each other in a text, each behind whatever a tool put in front of
-    it: a number, the name of its file."""
+    """Return whether a call's lines follow each other in a text, each after a possible prefix of a tool (a
+    number, a file name).
+    """
     return len(lines) > 1 and re.search(r"\n[^\n]*".join(map(re.escape, lines)), text) is not None
 
 
@@ -267,8 +274,9 @@ def _lines(text: str) -> list[str]:
 
 
 def _bare(text: str) -> str:
-    """A text without what changes when it is quoted: white space, escapes of JSON, HTML and CSV, quotation
-    marks of a mail."""
+    """Return a text without what quoting changes: white space, escapes of JSON, HTML and CSV, quote marks of
+    a mail.
+    """
     text = _ESCAPED.sub(lambda found: chr(int(found[1], 16)) if found[1] else "", text)
     text = unicodedata.normalize("NFKC", html.unescape(text)).replace('""', '"')
     return _QUOTING.sub("", "".join(char for char in text if unicodedata.category(char) != "Cf"))

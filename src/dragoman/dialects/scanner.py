@@ -1,16 +1,16 @@
-"""Scans a reply as it streams for the calls written in it, and for the text to show meanwhile.
+"""Scan a streaming reply for the calls written in it, and for the text to show meanwhile.
 
 The theory, on one page. Everything here follows from four rules.
 
 1. *A format is told or known* (D6). A scanner reads one grammar: the format that the prompt described, or the
-   one that the model's family was trained on. It never looks for anything else.
+   one that the model's family was trained on. It never searches for anything else.
 2. *A call has a place* (D8). It begins at the start of a line or after a sentence, never in a quotation, in
-   code or in a table. Words may stand before calls, not after them: calls end a reply. In a fence, calls
-   count if the reply has no words outside. Text that a person or a tool brought (`quotes`) is never a call.
-3. *A thought is not a reply* (W4). Between the tags of a thought nothing is a call, and in a call nothing is
-   a thought. The end of a thought that never began means that the prompt began it: all so far was thought.
-4. *Text is shown as it came* (D2). A scanner holds back what may be a call, and nothing else. Held text is
-   either a call in the end, or it is shown unchanged. White space shrinks where a call stood (`visible.py`).
+   code or in a table. Words may come before calls, not after them: calls end a reply. In a fence, calls
+   count if the reply has no words outside. Text that a user or a tool brought (`quotes`) is never a call.
+3. *Reasoning is not a reply* (W4). Between the tags of reasoning nothing is a call, and in a call nothing is
+   reasoning. An end of reasoning without a start means that the prompt began it: all so far was reasoning.
+4. *Text is shown as it came* (D2). A scanner holds back only what may be a call. Held text is either a call
+   in the end, or it is shown unchanged. White space shrinks where a call was removed (`visible.py`).
 
 A grammar names what begins a call (`opens`, and `begins` for calls without a marker) and reads one from a
 cursor. A reading is a generator that waits for text, so every cut of the stream gives the same result.
@@ -44,19 +44,19 @@ Tools: TypeAlias = Sequence[ToolSpec]
 
 @dataclass(slots=True, frozen=True)
 class TextCall:
-    """A call as a model wrote it. `id` is the model's own name for it, `format` the dialect it wrote."""
+    """A call as a model wrote it. `id` is the model's name for it, `format` the dialect it was written in."""
 
     name: str
     arguments: Arguments
     id: str = ""
     format: str = field(default="", compare=False)
     raw: str = field(default="", compare=False)
-    """Its own text, where several are read together that need nothing around them."""
+    """The call's own text, if several calls are read together and need nothing around them."""
 
 
 @dataclass(slots=True, frozen=True)
 class BadCall:
-    """A call that cannot be read. `error` tells the model why, and how to write it; `raw` is its text."""
+    """An unreadable call. `error` tells the model why, and how to write it; `raw` is its text."""
 
     error: str
     name: str = ""
@@ -66,29 +66,29 @@ class BadCall:
 
 FoundCall: TypeAlias = TextCall | BadCall
 Reading: TypeAlias = Steps[Sequence[FoundCall] | Voice | None]
-"""What a marker turned out to begin: calls, another voice, or (None) nothing but text."""
+"""What a marker begins: calls, another voice, or (None) only text."""
 
 
 class Grammar(Protocol):
-    """What the scanner has to know of a dialect."""
+    """What the scanner needs from a dialect."""
 
     name: str
     opens: tuple[str, ...]
     """Markers that begin a call."""
     drops: tuple[str, ...]
-    """Markers that begin nothing: what wraps calls, and closing tags that were left over."""
+    """Markers that begin nothing: wrappers of calls, and left-over closing tags."""
     sections: tuple[str, ...]
-    """Tokens, among `drops`, with which text begins: calls before one are over, whatever follows."""
+    """Tokens, among `drops`, with which text begins: calls before one have ended, whatever follows."""
     bare: tuple[str, ...]
-    """How a call without a marker begins, in a line of its own."""
+    """How a call without a marker begins, on a separate line."""
     begins: tuple[Form, ...]
     """How a call without a marker begins at the start of a reply, and only there."""
     thoughts: Mapping[str, str]
-    """Markers, among `opens`, that begin a thought, each with the marker that ends it."""
+    """Markers, among `opens`, that begin reasoning, each with the marker that ends it."""
     turns: tuple[str, ...]
-    """Markers, among `opens`, with which another voice begins: in a thought nothing else counts."""
+    """Markers, among `opens`, with which another voice begins: inside reasoning, only these count."""
     results: tuple[Form, ...]
-    """What stands in front of results: a model that writes it makes a result up."""
+    """The text before results: a model that writes it invents a result."""
 
     def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
         """Read one call, or several that belong together. `opener` was read; it is "" for a bare call."""
@@ -102,12 +102,12 @@ _TOKEN = re.compile(r"[|｜]|^\[[A-Z_]+\]$|^\]<\]")  # how vocabularies spell sp
 
 
 def is_token(mark: str) -> bool:
-    """Whether a marker is a special token: prose has no use for it outside of a quotation."""
+    """Return whether a marker is a special token, which prose contains only in quotations."""
     return _TOKEN.search(mark) is not None
 
 
 class Scanner:
-    """Feed it the reply; it returns what may be shown. `found` fills with calls, in the order written."""
+    """A scanner that is fed with the reply and returns what may be shown. `found` has the calls, in order."""
 
     def __init__(
         self,
@@ -118,13 +118,16 @@ class Scanner:
         inside: bool = False,
         quotes: Callable[[str], bool] = lambda raw: False,
     ) -> None:
-        """`thinking` says that thoughts may come as tags, `inside` that the prompt has begun one, `quotes`
-        that a text came from a person or a tool."""
+        """Set up the scanner.
+
+        `thinking`: reasoning may come as tags. `inside`: the prompt has begun reasoning. `quotes` returns
+        whether a text came from a user or a tool.
+        """
         self.found: list[FoundCall] = []
-        self.lone_end = False  # the end of a thought came, and no beginning
-        self.unclosed = False  # the reply ended in a thought
-        self.tagged = False  # a tag of a thought has come
-        self.assumed = ""  # the words that seem to begin a thought, until something ends it
+        self.lone_end = False  # an end of reasoning came without a start
+        self.unclosed = False  # the reply ended inside reasoning
+        self.tagged = False  # a tag of reasoning has come
+        self.assumed = ""  # the words that seem to begin reasoning, until something ends it
         self._grammar = grammar
         self._tools = tools
         self._quotes = quotes
@@ -140,23 +143,26 @@ class Scanner:
         self._marks_in_thought = marks(*grammar.turns, *END_TOKENS) if grammar.turns else self._marks
         self._shown = VisibleText()
         self._held: list[str] = []  # text that is calls if nothing but calls follows
-        self._calls: list[FoundCall] = []  # those in it
+        self._calls: list[FoundCall] = []  # the calls in it
         self._about = False  # this paragraph quotes the format
-        self._answer_end = ""  # what ends the answer, where its beginning was marked
-        self._nested = 0  # thoughts that began in the last one: as many ends of it may follow
-        self._idle: re.Pattern[str] | None = None  # all was read; only a piece with one of these is looked at
+        self._answer_end = ""  # the tag that ends the answer, if one began it
+        self._nested = 0  # starts nested in the last reasoning: as many extra ends may follow
+        # everything was read; only a chunk that matches this is scanned
+        self._idle: re.Pattern[str] | None = None
         self._steps = self._run(inside)
 
     def feed(self, piece: str) -> Sequence[Piece]:
         if self._idle is not None and piece and not self._idle.search(piece):
-            return self._shown.say(piece)  # most pieces of most replies
+            return self._shown.say(piece)  # most chunks of most replies
         self._cursor.feed(piece)
         next(self._steps)
         return self._shown.pieces()
 
     def end(self, *, cut: bool = False, as_text: bool = False) -> list[Piece]:
-        """The reply is over. `cut` says that it broke off: then there may have been more to come. `as_text`:
-        what may be calls at its end is text."""
+        """End the reply. `cut`: it broke off, so there may have been more to come.
+
+        `as_text`: possible calls at its end are text.
+        """
         self._cursor.broken_off = cut
         self._cursor.over = True
         for _ in self._steps:
@@ -194,9 +200,10 @@ class Scanner:
                 return
             if not mark:
                 yield from self._wait(wanted)
-            elif mark == _FENCE and self._shown.in_ticks:  # closes code that one like it opened in this line
+            # closes code that another such fence opened in this line
+            elif mark == _FENCE and self._shown.in_ticks:
                 yield from cursor.run(TICKS)
-            elif mark == _TILDES and not self._is_fresh:  # these do nothing within a line
+            elif mark == _TILDES and not self._is_fresh:  # tildes have no meaning within a line
                 yield from cursor.run(TILDES)
             elif mark in _RUNS:
                 yield from self._fence(mark)
@@ -216,7 +223,7 @@ class Scanner:
                 yield from self._call(mark)
 
     def _wait(self, wanted: Marks) -> Steps[None]:
-        """Wait for text; a piece that holds nothing of what is wanted is shown without a look at it."""
+        """Wait for text. A chunk without a wanted character is shown without scanning."""
         if self._cursor.at == len(self._cursor.text) and not self._held and not self._about:
             self._idle = wanted.first
         yield
@@ -226,11 +233,14 @@ class Scanner:
 
     @property
     def _is_fresh(self) -> bool:
-        """Whether nothing but white space or calls stands in this line so far."""
+        """Whether this line contains only white space or calls so far."""
         return bool(self._held) or self._shown.fresh
 
     def _has_place(self, mark: str) -> bool:
-        """D8: whether a call may begin here. If not, the rest of the paragraph is about calls, too."""
+        """Return whether a call may begin here (D8).
+
+        If not, the rest of the paragraph is about calls, too.
+        """
         if self._held:
             return True
         shown = self._shown
@@ -240,7 +250,7 @@ class Scanner:
         return not self._about
 
     def _is_quoted_token(self) -> bool:
-        """Whether a token that is no call, but ends one or begins a voice, is only shown here."""
+        """Return whether a token that ends a call or begins a voice is only quoted here."""
         self._about = self._about or (not self._held and self._shown.quoted)
         return self._about
 
@@ -270,7 +280,7 @@ class Scanner:
         return True
 
     def _read(self, mark: str) -> Steps[Sequence[FoundCall] | Voice | None]:
-        """What the marker begins. At least one character was read, also of what is text."""
+        """Read what the marker begins: at least one character, even if it is text."""
         cursor = self._cursor
         opener = mark if mark in self._grammar.opens else ""
         before = cursor.taken
@@ -283,7 +293,7 @@ class Scanner:
         return found
 
     def _say(self, text: str) -> None:
-        """Show text. If words stand in it, what was held was no call."""
+        """Show text. If it contains words, the held text was not a call."""
         if self._held and (not text or text.isspace() or self._breaks_off(text)):
             self._held.append(text)
             return
@@ -292,20 +302,20 @@ class Scanner:
         self._shown.add(text)
 
     def _breaks_off(self, text: str) -> bool:
-        """Whether the reply ends within a tag."""
+        """Return whether the reply ends within a tag."""
         cursor = self._cursor
         at_end = cursor.over and cursor.at == len(cursor.text)
         tags = (*self._grammar.opens, *self._grammar.drops)
         return at_end and any(mark.startswith(text.strip()) for mark in tags)
 
     def _release(self) -> None:
-        """What is held was text."""
+        """Show the held text, which was not calls."""
         self._shown.add("".join(self._held))
         self._held.clear()
         self._calls.clear()
 
     def _hold(self, raw: str, found: Sequence[FoundCall] = (), *, inside: Sequence[str] = ()) -> None:
-        """Hold text with calls; `inside` is what stands in its fence, if it has one, call by call."""
+        """Hold text with calls. `inside` is the content of its fence, if any, call by call."""
         texts = (*(inside or (raw,)), *(one.raw for one in found if one.raw))
         if found and any(map(self._quotes, texts)):
             self._say(raw)
@@ -316,7 +326,7 @@ class Scanner:
             self._calls.append(replace(known, raw=raw) if isinstance(known, BadCall) else known)
 
     def _commit(self) -> None:
-        """What is held was calls."""
+        """Accept the held text as calls."""
         self.found += self._calls
         self._held.clear()
         self._calls.clear()
@@ -328,7 +338,9 @@ class Scanner:
         self._shown.gap()
 
     def _drop_or_hold(self, mark: str) -> None:
-        """A closing tag is protocol next to calls, a special token anywhere but in a quotation."""
+        """Drop or hold a tag: a closing tag is protocol next to calls, a special token anywhere but in
+        quotations.
+        """
         if self._held and mark in self._grammar.sections:
             self._commit()
         self._cursor.at += len(mark)
@@ -339,7 +351,7 @@ class Scanner:
             self._shown.gap(fresh=False)
 
     def _end_token(self, mark: str) -> Steps[None]:
-        """Left out if nothing stands before or after it, or nothing but others."""
+        """Leave out the token if nothing but other tokens comes before or after it."""
         cursor = self._cursor
         cursor.at += len(mark)
         yield from cursor.space()
@@ -351,9 +363,11 @@ class Scanner:
             self._commit()
 
     def _made_up(self) -> Steps[None]:
-        """After calls with which the reply began: a result that the model made up. The rest of the reply goes
-        on from it, so it is shown as a thought, and no call in it counts. If a thought ends in it that never
-        began, the calls stood in that thought."""
+        """Read a result that the model invented after calls at the start of the reply.
+
+        The rest of the reply builds on it, so it is shown as reasoning, and no call in it counts. If an end
+        of reasoning without a start follows, the calls were part of that reasoning.
+        """
         cursor = self._cursor
         space = yield from cursor.space()
         if not (yield from cursor.accept(*self._grammar.results)):
@@ -382,7 +396,7 @@ class Scanner:
     # ── thoughts ──────────────────────────────────────────────────────────────────────────────────
 
     def _marked_answer(self) -> Steps[None]:
-        """Behind a thought: what some models put in front of the answer is no part of it."""
+        """Leave out the tag that some models put before the answer, after reasoning."""
         space = yield from self._cursor.space()
         if opening := (yield from self._cursor.accept(*ANSWERS)):
             self._answer_end = ANSWERS[opening]
@@ -391,8 +405,8 @@ class Scanner:
             self._cursor.back(len(space))
 
     def _thought(self, opener: str) -> Steps[None]:
-        """Show what stands behind the marker as reasoning, up to what ends it. Without one, the prompt has
-        begun it; some replies begin it once more.
+        """Show the text after the marker as reasoning, up to its end. Without a marker, the prompt has begun
+        it; some replies begin it again.
         """
         cursor = self._cursor
         if not opener:
@@ -431,7 +445,7 @@ class Scanner:
             yield from self._wait(wanted)
 
     def _end_of_thought(self, mark: str) -> None:
-        """One that ends no thought that was seen to begin, or a thought in which another one began."""
+        """Handle an end without a known start, or one that ends outer reasoning."""
         self._release()
         if self._nested or not self.tagged:
             self.found.clear()
@@ -442,9 +456,9 @@ class Scanner:
         self._drop(mark)
 
     def _unread_thought(self, found: Sequence[FoundCall] | Voice | None, start: int) -> Steps[bool]:
-        """Whether what was read as no call, or as one that is broken, ran over a tag of a thought, or into
-        one that begins like a value: a draft in a thought breaks off like this. If so, it ends in front of
-        the tag.
+        """Return whether a failed or broken call contains a reasoning tag, or a prefix of one like a value.
+
+        A draft call in reasoning breaks off like this. If so, move back to the tag.
         """
         calls = () if found is None or isinstance(found, str) else found
         whole = found is not None and (
@@ -467,7 +481,7 @@ class Scanner:
         return False
 
     def _is_quoted(self, mark: str) -> bool:
-        """Whether it is a tag that these tokens do not protect, and stands in code."""
+        """Return whether a tag without special tokens is in code."""
         foreign = mark in THOUGHTS or mark in CLOSING
         if not foreign or mark in self._grammar.thoughts or mark in self._grammar.drops:
             return False
@@ -476,17 +490,22 @@ class Scanner:
     # ── code ──────────────────────────────────────────────────────────────────────────────────────
 
     def _in_inline_code(self) -> Steps[bool]:
-        """Whether a backtick opened code: right before this, or earlier in the line, if another closes it."""
+        """Return whether a backtick opened code: right before this, or earlier in the line, if another closes
+        it.
+        """
         if self._held or not self._shown.in_ticks or self._shown.quotes:
             return not self._held and self._shown.quotes
         before, mark = yield from self._cursor.until("`", "\n")
         self._cursor.back(len(before))
-        self._shown.in_ticks = mark == "`"  # else none closes it, and the line need not be searched again
+        # otherwise none closes it, and the line need not be searched again
+        self._shown.in_ticks = mark == "`"
         return self._shown.in_ticks
 
     def _inline(self, mark: str) -> Steps[None]:
-        """After an opening backtick: text, up to the closing one. That may stand in another line of the
-        paragraph if the code begins with the marker: calls have lines.
+        """Read text after an opening backtick, up to the closing one.
+
+        If the code begins with the marker, the closing one may be in another line of the paragraph: calls
+        have several lines.
         """
         self._cursor.at += len(mark)
         if self._shown.quotes:
@@ -502,7 +521,7 @@ class Scanner:
         self._say(self._cursor.cut())
 
     def _fence(self, kind: str) -> Steps[None]:
-        """Three backticks or tildes, or more: around all that a reply says, or a block of code."""
+        """Read three backticks or tildes, or more: around the whole reply, or around a code block."""
         cursor = self._cursor
         ticks = yield from cursor.run(_RUNS[kind])
         yield from cursor.run(BLANK)
@@ -515,7 +534,7 @@ class Scanner:
             yield from self._code(ticks)
 
     def _fenced_calls(self, ticks: str) -> Steps[bool]:
-        """Whether the block holds calls and nothing else. If not, nothing of it was read."""
+        """Return whether the block contains only calls. If not, nothing of it is read."""
         cursor, calls, texts = self._cursor, list[FoundCall](), list[str]()
         start = cursor.taken
         while True:
@@ -534,7 +553,7 @@ class Scanner:
             texts.append(cursor.peek()[before:])
 
     def _code(self, ticks: str) -> Steps[None]:
-        """Inside a fenced block: text, up to its end."""
+        """Read text inside a fenced block, up to its end."""
         cursor, end = self._cursor, marks(_CODE_ENDS[ticks[:3]], *END_TOKENS)
         while True:
             mark = cursor.seek(end)

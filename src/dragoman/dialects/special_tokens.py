@@ -1,4 +1,4 @@
-"""Models whose calls stand between tokens of their own: DeepSeek, Kimi K2, PLaMo 3, Solar, Mistral, gpt-oss.
+"""Read calls between special tokens: DeepSeek, Kimi K2, PLaMo 3, Solar, Mistral, gpt-oss.
 
 Each writes a name after one token and the arguments as JSON after another. Cohere, Apertus and Inkling write
 both as JSON between two tokens, each with its own keys.
@@ -280,14 +280,14 @@ class Harmony(Dialect):
 
 @dataclass(slots=True, frozen=True)
 class JsonMarks:
-    """How one model does it. Without a word for the name, the name is the key of the arguments."""
+    """The tokens and keys of one model. Without a key for the name, the name is the key of the arguments."""
 
     open: str
     close: str
     name: str
     arguments: str
     listed: bool
-    """Whether all calls stand in one list, or each between its own tokens."""
+    """Whether all calls are in one list, or each between separate tokens."""
     drops: tuple[str, ...] = ()
     sections: tuple[str, ...] = ()
     thoughts: Mapping[str, str] = field(default_factory=dict)

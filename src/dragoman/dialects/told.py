@@ -1,4 +1,4 @@
-"""The two dialects that were made for prompts: any model can be told to write them.
+"""Define the two dialects for prompts: any model can be told to write them.
 
 `xml_tag` is `<tool_code>{"name": …, "arguments": {…}}</tool_code>` for each call, `json_strict` one object
 `{"tool_calls": [{"name": …, "arguments": {…}}]}`. Any other object is text.
@@ -66,9 +66,9 @@ def _lists_calls(members: Members) -> bool:
     return members.get("tool_calls") == "["
 
 
-# Rewrites a request with tools and calls as one that any model can read: text alone, and no tools.
+# Rewrite a request with tools and calls as one that any model can read: only text, and no tools.
 #
-# The calls of a reply are written back into its text, their results follow in the user's next message.
+# The calls of a reply are written back into its text, and their results follow in the user's next message.
 
 
 def disguise(request: Request, dialect: Dialect) -> Request:
@@ -99,7 +99,7 @@ def _disguised(messages: Iterable[RequestMessage], dialect: Dialect) -> Iterator
 
 
 def _with_calls(parts: tuple[Part, ...], written: str) -> tuple[Part, ...]:
-    """The parts of a reply, its texts made one with the calls behind it."""
+    """Return the parts of a reply, with its texts joined and the calls after them."""
     text = "\n\n".join(part.text for part in parts if isinstance(part, Text))
     others = tuple(part for part in parts if not isinstance(part, Text | ToolCall))
     return (*others, Text(f"{text}\n{written}" if text else written))

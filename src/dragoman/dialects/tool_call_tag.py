@@ -1,9 +1,8 @@
-"""Calls between `<tool_call>` and `</tool_call>`, or tags that are used like these: Hermes, Qwen, GLM.
+"""Read calls between `<tool_call>` and `</tool_call>`, or tags used like these: Hermes, Qwen, GLM.
 
-Between the tags stand JSON as Hermes has it, `<function=NAME>` as Qwen3-Coder has it, or the name and each
-argument between tags as GLM has them. A model that was trained on one of them now and then writes another, so
-one function reads all three. Values stand as they are, with nothing escaped: a closing tag inside one is told
-from its end by what follows.
+Between the tags are JSON (Hermes), `<function=NAME>` (Qwen3-Coder), or the name and each argument between
+tags (GLM). A model that was trained on one of them occasionally writes another, so one function reads all
+three. Values are raw, without escapes: the text after a closing tag shows whether it ends the value.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ OPEN, CLOSE = "<tool_call>", "</tool_call>"
 FUNCTION, FUNCTION_END = "<function=", "</function>"
 PARAMETER, PARAMETER_END = "<parameter=", "</parameter>"
 
-_BEHIND_NAME = " \t=,:("  # or nothing at all: what Llama now and then puts in the place of `>`
+_BEHIND_NAME = " \t=,:("  # or nothing at all: what Llama occasionally writes instead of `>`
 _ENDS = (FUNCTION_END, *(f"{one}{FUNCTION_END}" for one in (">", ")", ")>")))
 
 
 def read_function(dialect: Dialect, cursor: Cursor, tools: Tools | None, *, tags: bool = True) -> Reading:
-    """`<function=` was read. `tags`: its arguments may stand between tags, not only as JSON."""
+    """Read a function after `<function=`. `tags`: its arguments can be between tags, not only JSON."""
     start = cursor.taken
     name, mark = yield from cursor.until(">", "<", "\n", "{")
     name = (name.rstrip(_BEHIND_NAME) if mark == "{" else name).strip("\"'")
@@ -77,10 +76,10 @@ _KIND = "function"
 
 @dataclass(slots=True, frozen=True)
 class GlmTags:
-    """The tags of one model: in front of and behind each of a call, a key and a value.
+    """The tags of one model, before and after a call, a key and a value.
 
-    `closes` are all tags that may close a call, the one that is written first; `separator` may stand behind
-    the name; `kind` is a tag with the type of a value, which may stand in front of it.
+    `closes` are all tags that can close a call, with the one to write first. `separator` may follow the name.
+    `kind` is a tag with the type of a value, which may precede it.
     """
 
     open: str
@@ -109,7 +108,7 @@ LONGCAT = GlmTags(
 def read_tool_call(
     dialect: Dialect, cursor: Cursor, tags: GlmTags, tools: Tools | None, *, lone_name: bool = True
 ) -> Reading:
-    """The opening tag was read. `lone_name` says that a name alone is a call, also of an unknown tool."""
+    """Read a call after its opening tag. `lone_name`: a name alone is a call, even of an unknown tool."""
     start = cursor.taken
     yield from cursor.space()
     if (yield from cursor.sees("{", "[", "```")):
@@ -117,13 +116,13 @@ def read_tool_call(
     name, mark = yield from cursor.until(
         tags.key[0], tags.separator, FUNCTION, *tags.closes, tags.open, "\n", "{"
     )
-    if mark == FUNCTION:  # behind nothing, or behind some words
+    if mark == FUNCTION:  # after nothing, or after some words
         cursor.at += len(FUNCTION)
         return (yield from read_function(dialect, cursor, tools))
     if not mark and _NAME.fullmatch(name.strip()):
         return [dialect.bad("the reply ends before it does", name)]
     separated = yield from cursor.accept(tags.separator)
-    if separated and name.strip() == _KIND:  # Hunyuan: the kind of tool stands where the name does elsewhere
+    if separated and name.strip() == _KIND:  # Hunyuan: the kind of tool is in the place of the name
         name, mark = yield from cursor.until("\n", "{", *tags.closes, tags.open)
     yield from cursor.space()
     begins = yield from cursor.sees(tags.key[0], *tags.closes, "{", "```")
@@ -227,7 +226,7 @@ def _qwen_written(call: TextCall) -> str:
     return f"{OPEN}\n{FUNCTION}{call.name}>\n{parameters}{FUNCTION_END}\n{CLOSE}"
 
 
-_BOXES = ("<|begin_of_box|>", "<|end_of_box|>")  # around what it thinks is the answer
+_BOXES = ("<|begin_of_box|>", "<|end_of_box|>")  # around what it considers the answer
 _NO_THOUGHTS: Mapping[str, str] = {}
 
 

@@ -1,8 +1,8 @@
-"""The JSON value of an argument that stands between tags as it is.
+"""Convert an argument's raw text between tags to a JSON value.
 
-For formats that write values without quotes. A schema decides between a string and JSON; without one,
-numbers, booleans, null, objects and lists are what they look like, also as Python has them, and all else is a
-string.
+For formats that write values without quotes. A schema decides between a string and JSON. Without one,
+numbers, booleans, null, objects and lists are recognized by their form, including Python's, and everything
+else is a string.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from dragoman.messages.boundary import read_strict_json
 from dragoman.messages.request import ToolSpec
 
 _SPELLINGS: dict[str, JsonValue] = {"True": True, "False": False, "None": None}  # as Python has them
-_PADDED = re.compile(r"-?0[0-9]{1,30}")  # an integer with zeros in front, which JSON does not have
-_KEY = (r"[\w.:-]{1,99}", '[">\n<]')  # and what stands behind it
+_PADDED = re.compile(r"-?0[0-9]{1,30}")  # an integer with leading zeros, which JSON does not have
+_KEY = (r"[\w.:-]{1,99}", '[">\n<]')  # and what follows it
 _DEPTH = 5  # of schemas that refer to each other
 
 
 def read_value(
     cursor: Cursor, next: str, closer: str, follows: tuple[str, ...], is_new: Callable[[str], bool]
 ) -> Steps[str | None]:
-    """Read a value and its closing tag: the first behind which the call goes on, with the `next` value or
-    what follows the last one.
+    """Read a value and its closing tag: the first after which the call continues or ends.
 
-    Where the closing tag was forgotten, the value ends at what closes the call, if another tag or nothing
-    stands behind that, or in front of the next value, if its key `is_new`. Else it is None.
+    That is followed by the `next` value, or by one of `follows`. If the closing tag was forgotten, the value
+    ends at what closes the call, if another tag or nothing comes after that. Or it ends before the next
+    value, if its key `is_new`. Otherwise return None.
     """
     parts: list[str] = []
     while True:
@@ -54,7 +54,7 @@ def read_value(
 
 
 def within_lines(text: str) -> str:
-    """A value without the line breaks around it, if it stands in lines of its own."""
+    """Return a value without the line breaks around it, if it is on separate lines."""
     for end in ("\n", "\r\n"):
         if text.startswith(end):
             return text.removeprefix(end).removesuffix(end)
@@ -62,14 +62,14 @@ def within_lines(text: str) -> str:
 
 
 def value_of(text: str, key: str, tool: ToolSpec | None, *, is_text: bool = False) -> JsonValue:
-    """The value of an argument. `is_text` says that the model called it a string: only a schema that has no
-    place for one knows better.
+    """Return the value of an argument. `is_text`: the model called it a string, which only a schema without
+    strings overrides.
     """
     return value_in(text, _schema_of(key, tool), tool, is_text=is_text)
 
 
 def value_in(text: str, schema: JsonValue, tool: ToolSpec | None, *, is_text: bool = False) -> JsonValue:
-    """The same, with the schema of the value in that of the tool."""
+    """Return the value, with its schema from the tool's schema."""
     kinds = kinds_in(schema, tool)
     bare = text.strip()
     if is_text and (not kinds or "string" in kinds):
@@ -83,12 +83,12 @@ def value_in(text: str, schema: JsonValue, tool: ToolSpec | None, *, is_text: bo
     if not kinds:
         return text if isinstance(value, str) else value
     if "string" not in kinds:
-        return value  # if it does not fit either, whoever checks the arguments can say what would
+        return value  # if that does not fit either, the argument check reports what would
     return value if kind_of(value) in kinds - {"string"} else text
 
 
 def _as_python(bare: str, kinds: set[str], text: str) -> JsonValue:
-    """A list or an object as Python writes it, where the schema wants one and has no place for a string."""
+    """Return a Python list or object as JSON, if the schema requires one and has no string."""
     if "string" in kinds or not kinds & {"array", "object"}:
         return text
     try:
@@ -99,7 +99,9 @@ def _as_python(bare: str, kinds: set[str], text: str) -> JsonValue:
 
 
 def schema_in(schema: JsonValue, key: str, tool: ToolSpec | None, depth: int = _DEPTH) -> JsonValue:
-    """The schema of an object's member, or of a list's items if the key is `item`; None without one."""
+    """Return the schema of an object's member, or of a list's items if the key is `item`; None
+    without one.
+    """
     if not isinstance(schema, dict) or tool is None or not depth:
         return None
     properties = schema.get("properties")
@@ -121,7 +123,7 @@ def allows_list(schema: JsonValue, tool: ToolSpec | None) -> bool:
 
 
 def kinds_in(schema: JsonValue, tool: ToolSpec | None) -> set[str]:
-    """The JSON types that a schema allows, as far as it says so."""
+    """Return the JSON types that a schema allows, as far as it states them."""
     return set(_kinds(schema, tool, _DEPTH))
 
 
@@ -130,7 +132,7 @@ def has_argument(key: str, tool: ToolSpec) -> bool:
 
 
 def may_have(key: str, tool: ToolSpec | None, tools: Tools | None) -> bool:
-    """Whether a tool has this argument, as far as its schema is known."""
+    """Return whether a tool has this argument, as far as its schema is known."""
     return has_argument(key, tool) if tool else not tools
 
 
@@ -140,7 +142,7 @@ def _schema_of(key: str, tool: ToolSpec | None) -> JsonValue:
 
 
 def _kinds(schema: JsonValue, tool: ToolSpec | None, depth: int) -> Iterator[str]:
-    """The JSON types a schema allows, as far as it says so."""
+    """Yield the JSON types that a schema allows, as far as it states them."""
     if not isinstance(schema, dict) or tool is None or not depth:
         return
     types = schema.get("type")
@@ -169,7 +171,7 @@ def _referred(name: str, tool: ToolSpec) -> JsonValue:
 
 
 def kind_of(value: JsonValue) -> str:
-    """The type of a value, as schemas call it."""
+    """Return the type of a value, as schemas name it."""
     match value:
         case None:
             return "null"

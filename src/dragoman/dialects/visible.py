@@ -1,7 +1,7 @@
-"""The visible text of a reply, closed up where calls were cut out of it.
+"""Build the visible text of a reply, closing the gaps where calls were removed.
 
-Of the white space on both sides of a gap, the run with more line breaks stays, the first if they are equal;
-at the beginning and at the end of the reply both go.
+Of the white space on both sides of a gap, the run with more line breaks stays, or the first if they are
+equal. At the start and at the end of the reply, all white space is removed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 Voice: TypeAlias = Literal["text", "reasoning"]
 Piece: TypeAlias = tuple[Literal["text", "reasoning", "misread"], str]
-"""What is shown next. `misread`: the text so far was a thought, as its end shows."""
+"""What is shown next. `misread`: the text so far was reasoning, as its end shows."""
 
 _TICK_RUN = re.compile("`+")
 _FENCE = 3
@@ -24,7 +24,7 @@ _QUOTING_LINES = frozenset(">|")  # a quotation, a row of a table
 
 
 class VisibleText:
-    """What was shown, and the white space that waits for what follows it."""
+    """The text that was shown, and white space that waits for what follows it."""
 
     def __init__(self) -> None:
         self._pieces: list[Piece] = []
@@ -33,39 +33,39 @@ class VisibleText:
         self._run = ""  # of white space
         self._space = ""  # the best run since the last text
         self._gapped = False  # protocol was left out since then
-        self.last = ""  # character, of text or of a thought
-        self.indent = 0  # blanks at the beginning of this line
-        self._first = ""  # the first character in this line that is no blank
+        self.last = ""  # character, of text or of reasoning
+        self.indent = 0  # blanks at the start of this line
+        self._first = ""  # the first non-blank character in this line
         self._tail = ""  # the last one of the text
-        self._letters = 0  # in this line, at least so many as make a word
-        self._follows_quotation = False  # the line before is one, and goes on in this one
-        self.in_ticks = False  # an odd number of backtick runs stands in this line
-        self._ticks = 0  # that stand at the end
+        self._letters = 0  # letters in this line: a lower bound, exact below two
+        self._follows_quotation = False  # the previous line is one, and continues in this one
+        self.in_ticks = False  # this line has an odd number of backtick runs
+        self._ticks = 0  # at the end
         self._fenced = False
 
     @property
     def unsaid(self) -> bool:
-        """Whether there is no text yet: a reply, or what follows its thought, begins here."""
+        """Whether there is no text yet: a reply, or the part after its reasoning, begins here."""
         return "text" not in self._heard
 
     @property
     def thinks(self) -> bool:
-        """Whether what comes is a thought."""
+        """Whether the next text is reasoning."""
         return self._voice == "reasoning"
 
     @property
     def fresh(self) -> bool:
-        """Whether nothing but blanks stands in this line."""
+        """Whether this line is blank so far."""
         return not self._first
 
     @property
     def ends_sentence(self) -> bool:
-        """Whether a sentence ends here, or a word without a space after it. The number of a list is none."""
+        """Whether a sentence ends here, or a word without a space after it. A list number does not count."""
         return (self._tail in _SENTENCE_ENDS and self._letters > 1) or self.last.isalpha()
 
     @property
     def quoted(self) -> bool:
-        """Whether what comes next is quoted: in code, in quotation marks, in a quotation, in a table."""
+        """Whether the next text is quoted: in code, in quotation marks, in a quotation, in a table."""
         in_code = self.in_ticks or self.in_fence or (self.indent >= _CODE_INDENT and not self.unsaid)
         in_quotation = self._first in _QUOTING_LINES or self._follows_quotation
         return in_code or in_quotation or self.last in _OPENING_QUOTES
@@ -77,7 +77,7 @@ class VisibleText:
 
     @property
     def in_fence(self) -> bool:
-        """Whether an odd number of fences stands before this, or one that may go on."""
+        """Whether there is an odd number of fences before this, or one that may continue."""
         return self._fenced ^ (self._ticks >= _FENCE)
 
     def pieces(self) -> list[Piece]:
@@ -89,7 +89,7 @@ class VisibleText:
             self._pieces += self.say(text)
 
     def say(self, text: str) -> tuple[Piece, ...]:
-        """What may be shown at once, now that this text is next."""
+        """Return what can be shown immediately, now that this text is next."""
         if self._voice == "reasoning":
             self._heard.add("reasoning")
             self.last = text[-1]
@@ -112,20 +112,20 @@ class VisibleText:
         return (("text", shown),)
 
     def gap(self, *, fresh: bool = True) -> None:
-        """Protocol was left out here. `fresh` says that what follows begins a line."""
+        """Note that protocol was left out here. `fresh`: the next text begins a line."""
         self._space, self._run, self._gapped = _larger(self._space, self._run), "", True
         if fresh:
             self._begin_line()
 
     def misread(self) -> None:
-        """All text so far was a thought."""
+        """Turn all text so far into reasoning."""
         self._space, self._run, self._gapped = "", "", True
         self._begin_line()
         self._heard.discard("text")
         self._pieces.append(("misread", ""))
 
     def switch(self, voice: Voice) -> None:
-        """From here on it is this voice. What it says in several messages is set apart."""
+        """Switch to this voice. Its several messages are separated by a blank line."""
         self._voice = voice
         self.last = ""
         self._begin_line()
@@ -154,7 +154,7 @@ class VisibleText:
         self._letters += sum(map(str.isalpha, line))
 
     def _closed_up(self, text: str) -> str:
-        """What is comes behind a gap, with the white space that stays."""
+        """Return text after a gap, with the white space that stays."""
         words = text.lstrip(_SPACES)
         space = _larger(self._space, text[: -len(words)]) if "text" in self._heard else ""
         self._space, self._gapped = "", False
@@ -177,7 +177,7 @@ class VisibleText:
 
 
 def joined(pieces: Iterable[Piece]) -> tuple[str, str]:
-    """The text and the reasoning of a reply that was shown in these pieces."""
+    """Return the text and the reasoning of a reply that was shown in these chunks."""
     shown: dict[str, list[str]] = {"text": [], "reasoning": []}
     for voice, piece in pieces:
         if voice == "misread":

@@ -1,1 +1,1 @@
-"""Who serves a model: addresses, keys, what is known of each model, and what it costs."""
+"""Manage the providers of models: addresses, keys, facts about each model, and prices."""

@@ -1,4 +1,4 @@
-"""Finds out who one is at Amazon, where its own programs look for it: variables, profiles, the machine."""
+"""Find credentials for Amazon where its own programs search: variables, profiles, the machine."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from dragoman.wire.auth.token import check_token_address
 REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_REGION_NAME")
 AGENT = "http://169.254.170.2"  # of containers
 AGENTS = ("169.254.170.2", "169.254.170.23", "fd00:ec2::23")
-DEEPEST = 5  # profiles that name each other
+DEEPEST = 5  # profiles that refer to each other
 
 WAYS = (
     "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (with AWS_SESSION_TOKEN, if there is one), or AWS_PROFILE "
@@ -41,9 +41,10 @@ WAYS = (
 def find_aws(
     environment: Mapping[str, str], address: str, service: str, *, machine: str = ""
 ) -> ProviderAuth | None:
-    """Who signs requests to this address. None where nothing is set; ConfigError where it cannot be right.
+    """Return the credentials that sign requests to this address. None if nothing is set.
 
-    `machine` is what this one says that it is: on one of Amazon's, its role is the last resort.
+    Raises ConfigError if the settings cannot be right. `machine` is what this machine reports about itself:
+    on one of Amazon's, its role is the last resort.
     """
     region = _region(environment, address)
     access, secret = (environment.get(f"AWS_{name}") for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY"))
@@ -87,7 +88,7 @@ def _container(environment: Mapping[str, str]) -> AwsSource | None:
 
 
 def _agent(url: str) -> str:
-    """The address, if a token may go there: to an agent on this machine, or encrypted."""
+    """Return the URL, if a token may go there: to an agent on this machine, or encrypted."""
     if urlsplit(url).hostname in AGENTS:
         return url
     return check_token_address(url, name="AWS_CONTAINER_CREDENTIALS_FULL_URI")
@@ -106,7 +107,7 @@ def _sts(environment: Mapping[str, str], region: str) -> str:
 
 
 def _region(environment: Mapping[str, str], address: str) -> str:
-    """The one in the address: a request that is signed for another region is refused."""
+    """Return the region in the address: a request signed for another region is refused."""
     if found := re.search(r"[/.]bedrock(?:-[a-z]+)*\.([a-z]{2}(?:-[a-z]+)+-\d+)\.", address):
         return found[1]
     return next((environment[name] for name in REGIONS if environment.get(name)), "us-east-1")
@@ -135,7 +136,7 @@ class _Profiles:
         return Path(self.environment.get("AWS_CONFIG_FILE") or self.folder / "config")
 
     def source(self, name: str, depth: int = 0) -> AwsSource | None:
-        """Where the keys of a profile come from. None where it says nothing of it."""
+        """Return the source of a profile's keys. None if the profile has none."""
         section = name if name == "default" else f"profile {name}"
         found = {**_section(self.config, section), **_section(self.credentials, name)}
         said = f"the profile {name} in {self.config if found.get('role_arn') else self.credentials}"
@@ -161,7 +162,7 @@ class _Profiles:
             return WebIdentityKeys(role, Path(file).expanduser(), sts, session, said)
         other = found.get("source_profile")
         source: AwsSource | None = None
-        if other == name:  # its own keys are what the role is taken with
+        if other == name:  # The role is assumed with its own keys.
             source = StaticKeys(found.get("aws_access_key_id", ""), found.get("aws_secret_access_key", ""))
         elif other:
             source = self.source(other, depth + 1)

@@ -1,4 +1,4 @@
-"""The catalog: who serves which model, and what is known of it, from `catalog.toml` and `dragoman.toml`."""
+"""Build the catalog of providers and their models, from `catalog.toml` and `dragoman.toml`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from dragoman.wire.endpoint import ENDPOINTS, NO_QUIRKS, SHAPES, Endpoint, Quirk
 from dragoman.wire.files.pictures import NO_LIMITS, FileLimits
 from dragoman.wire.http_client.network import is_loopback
 
-# Fills a provider's address with what only the person knows: a region, a project, an account.
+# Fill a provider's address with values that only the user knows: a region, a project, an account.
 #
 # `${A|B:-c}` in an address is the value of the first of these environment variables that is set, or else `c`.
 
@@ -52,15 +52,17 @@ from dragoman.wire.http_client.network import is_loopback
 _PLACE = re.compile(r"\$\{([A-Za-z_][\w|]*)(?::-([^}]*))?\}")
 _VALUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")  # of a host or of one step of a path, and nothing else
 
-# Vertex has no region in front of its global host, and one of another form for a whole continent.
+# Vertex has no region before its global host, and another form for a continent.
 _VERTEX = re.compile(r"//(global|us|eu)-aiplatform\.")
 
 
 def fill_address(
     address: str, environment: Mapping[str, str], *, of: str, instead: Sequence[str] = ()
 ) -> str:
-    """The address with all values in it. ConfigError says which variables are missing, or cannot be right:
-    `instead` are those that hold a whole address."""
+    """Return the address with all values in it. ConfigError names variables that are missing or wrong.
+
+    `instead` are the variables that contain a whole address.
+    """
 
     def missing(names: Sequence[str]) -> ConfigError:
         wanted = " or ".join([*instead, *names])
@@ -82,13 +84,13 @@ def fill_address(
 
 
 def is_here(address: str) -> bool:
-    """Whether an address is one of this machine."""
+    """Return whether an address is on this machine."""
     parts = web_address(address if "//" in address else f"http://{address}", references=True)
     return parts is not None and (is_loopback(parts.hostname) or parts.hostname in ("0.0.0.0", "::"))
 
 
 def _bare_host(value: str) -> str:
-    """People set `https://host/` where only the host is wanted."""
+    """Return the host alone, because users often set `https://host/`."""
     return re.sub(r"^https?://", "", value.strip()).rstrip("/")
 
 
@@ -103,54 +105,56 @@ _IN_THE_BOX = "local"  # the provider of the models that this program runs itsel
 
 @dataclass(slots=True, frozen=True)
 class Traits:
-    """What is known of one model. The defaults fit an unknown imitator of OpenAI."""
+    """The facts about one model. The defaults fit an unknown imitator of OpenAI."""
 
     context: int | None = None
     modalities: tuple[Modality, ...] = ("text",)
     tools: str = NATIVE  # or the dialect in which it writes its calls
     spills: str = ASK  # the dialect in which its family writes calls as text; "none": it never does
     reasoning: ReasoningStyle = "tags"
-    type: ModelType = CHAT  # what it does
+    type: ModelType = CHAT  # the task that it does
     file: str | None = None  # of a model that we serve ourselves
-    adapter: str | None = None  # that taught it to call tools in the lines of `local/prompt.py`
-    note: str = ""  # what a person should know before they trust it
+    adapter: str | None = None  # that taught it to call tools in the format of `local/prompt.py`
+    note: str = ""  # what a user should know before they trust it
     prompt: str = ""  # of every request, after the general system prompt
     options: Mapping[str, JsonValue] = field(default_factory=dict)
     variants: Mapping[str, Mapping[str, JsonValue]] = field(default_factory=dict)  # options by name
     extra: Mapping[str, JsonValue] = field(default_factory=dict)
     unit_prices: UnitPrices = field(default_factory=UnitPrices)
-    listed: bool = field(default=False, compare=False)  # somebody said what it takes; else its wire decides
+    # its accepted modalities are known; otherwise its wire decides
+    listed: bool = field(default=False, compare=False)
 
 
 @dataclass(slots=True, frozen=True)
 class Provider:
-    """Who serves models, where, and how it differs from others of its wire."""
+    """A server of models: its address, and how it differs from others with its wire."""
 
     name: str
     title: str = ""
     base_url: str = ""
-    base_url_from: tuple[str, ...] = ()  # the first of these variables that is set wins over `base_url`
+    base_url_from: tuple[str, ...] = ()  # the first of these variables that is set overrides `base_url`
     keys: tuple[str, ...] = ()
-    auth: AuthKind = "key"  # how one signs in where no key is set
+    auth: AuthKind = "key"  # how to authenticate if no key is set
     wire: str = "openai_chat"
-    endpoint: str | None = None  # a shape of its own in `wire/endpoint.py`, for those that have one
+    endpoint: str | None = None  # a separate entry in `wire/endpoint.py`, if it has one
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     query: Mapping[str, str] = field(default_factory=dict)
-    extra: bool | tuple[str, ...] = True  # the options it takes beside those of its wire: unknown servers all
+    # options it accepts in addition to those of its wire: unknown servers accept all
+    extra: bool | tuple[str, ...] = True
     local: bool = False
     prices: str | None = None
     facts: tuple[str, ...] = ()  # its names in the sources of the facts
-    default: str | None = None  # the model for who has its key and names none
+    default: str | None = None  # the model for users who have its key and name none
     routes: Mapping[str, str] = field(default_factory=dict)  # models that another provider serves, by pattern
     quirks: Quirks = NO_QUIRKS
     files: FileLimits = NO_LIMITS
     defaults: TraitsTable = field(default_factory=TraitsTable)
     models: Mapping[str, TraitsTable] = field(default_factory=dict)
-    own: Mapping[str, TraitsTable] = field(default_factory=dict)  # those of `models` that win over the facts
-    custom: bool = False  # a person named it: our catalog does not
+    own: Mapping[str, TraitsTable] = field(default_factory=dict)  # those of `models` that override the facts
+    custom: bool = False  # a user added it: the built-in catalog does not have it
 
     def address(self, environment: Mapping[str, str] = os.environ) -> str:
-        """The base URL. ConfigError where only the person can know it and has not set it."""
+        """Return the base URL. Raises ConfigError if only the user can know it and has not set it."""
         name = next((name for name in self.base_url_from if environment.get(name)), None)
         if name is not None:
             if web_address(environment[name]) is None:
@@ -161,15 +165,17 @@ class Provider:
         return fill_address(self.base_url, environment, of=self.title, instead=self.base_url_from)
 
     def is_free(self, model: str) -> bool:
-        """Whether it runs on this machine: then its tokens cost nothing. A price that is named for it holds
-        all the same, and Ollama passes some models on to its cloud."""
+        """Return whether a model runs on this machine, so that its tokens cost nothing.
+
+        A configured price applies anyway, and Ollama passes some models on to its cloud.
+        """
         if self.prices is not None or model.endswith(("-cloud", ":cloud")):
             return False
         return self.name == _IN_THE_BOX or (self.local and is_here(self.address()))
 
     @property
     def shape(self) -> Endpoint:
-        """Its endpoint as far as it is the same for everybody: no address, nobody signed in."""
+        """The common part of its endpoint: without address and authentication."""
         if self.endpoint is None:
             return ENDPOINTS[self.wire]
         if (shape := SHAPES.get((self.endpoint, self.wire))) is None:
@@ -182,7 +188,9 @@ class Provider:
         return shape
 
     def reached(self, base_url: str, auth: ProviderAuth) -> Endpoint:
-        """Where requests go, and what they carry. Many copy the address of the requests, path and all."""
+        """Return the endpoint with address and authentication. Users often copy the full URL of requests, so
+        the path is removed.
+        """
         shape = self.shape
         base_url = base_url.rstrip("/").removesuffix(f"/{shape.path}")
         return replace(
@@ -200,12 +208,14 @@ class Catalog:
 
     providers: Mapping[str, Provider]
     families: Mapping[str, TraitsTable] = field(default_factory=dict)
-    unused: str = ""  # a file that may name more, and why it does not count
+    unused: str = ""  # a file that may have more entries, and why it is not used
 
     def find(self, name: str) -> tuple[Provider, str]:
-        """`provider/model` → both, without the variant; of a chain, its first. NotFound names the nearest.
+        """Return the provider and the model of `provider/model`, without the variant; for a chain, those of
+        its first.
 
-        Where a cloud speaks several protocols, the provider is the one that speaks this model's.
+        NotFound names the nearest. If a cloud supports several protocols, the provider is the one with
+        this model's protocol.
         """
         provider, _, model = split_variant(name.partition(",")[0].strip())[0].partition("/")
         provider = provider if provider in self.providers else provider.lower()
@@ -218,7 +228,7 @@ class Catalog:
         return self.providers[there], model
 
     def traits(self, provider: Provider, model: str) -> Traits:
-        """Everything that is known of a model, the special over the general."""
+        """Return everything known about a model; specific entries override general ones."""
         layers = (
             provider.defaults,
             first_fitting(self.families, model.rpartition("/")[2]),
@@ -227,7 +237,7 @@ class Catalog:
             first_fitting(provider.own, model),
         )
         known: dict[str, Any] = {**merge_traits(*layers)}
-        # Our own lists that know a context would name modalities as well; a person's entry need not.
+        # Our own lists that have a context would list modalities as well; a user's entry need not.
         ours = "context" in layers[3] or ("context" in layers[2] and "context" not in layers[4])
         known["listed"] = "modalities" in known or ours
         known["modalities"] = tuple(known.get("modalities", ("text",)))
@@ -245,8 +255,10 @@ class Catalog:
 
 
 def media_traits(type: ModelType, known: TraitsTable) -> Traits:
-    """Of a model that does not talk. What it takes follows from what it does; but one that makes pictures may
-    be able to change them as well."""
+    """Return the traits of a model that does not chat. Its inputs follow from its type.
+
+    A model that makes images may also be able to edit them.
+    """
     taken: dict[ModelType, tuple[Modality, ...]] = {
         "image-edit": ("text", "image"),
         "audio-stt": ("text", "audio"),
@@ -267,7 +279,7 @@ def media_traits(type: ModelType, known: TraitsTable) -> Traits:
 
 
 def split_variant(name: str) -> tuple[str, str | None]:
-    """`provider/model#variant` → `provider/model`, and the variant if one is named. A path is left whole."""
+    """Split `provider/model#variant` into `provider/model` and the variant, if any. A path stays whole."""
     model, mark, variant = name.rpartition("#")
     if not mark or not re.fullmatch(VARIANT, variant) or variant.lower().endswith(".gguf"):
         return name, None
@@ -277,9 +289,9 @@ def split_variant(name: str) -> tuple[str, str | None]:
 def load_catalog(
     *files: Path, project: Path | None = None, check: Callable[[Path, bytes], None] | None = None
 ) -> Catalog:
-    """The built-in catalog with these files over it; their patterns come before the built-in ones."""
-    built_in: CatalogTable = pickle.loads(_built_in())  # a copy: what is put over it changes it
-    built_in["providers"] = {**_installed(), **built_in["providers"]}  # a known name cannot be taken over
+    """Return the built-in catalog extended by these files; their patterns come before the built-in ones."""
+    built_in: CatalogTable = pickle.loads(_built_in())  # a copy, because merging changes it
+    built_in["providers"] = {**_installed(), **built_in["providers"]}  # a built-in name cannot be taken over
     patterns = {name: table.pop("models", {}) for name, table in built_in["providers"].items()}
     known = read_tables(*files, under=built_in, project=project, check=check)
     providers = {
@@ -291,12 +303,12 @@ def load_catalog(
 
 @cache
 def _built_in() -> bytes:
-    """Our own catalog, read once: parsing it would be half of what making a runtime costs."""
+    """Return our own catalog, read once: parsing would be half of the cost of making a runtime."""
     return pickle.dumps(read_tables(BUILT_IN))
 
 
 def _installed() -> dict[str, ProviderTable]:
-    """The providers that installed packages bring: each a table, as `dragoman.toml` would have it."""
+    """Return the providers of installed packages: each a table, as in `dragoman.toml`."""
     found: dict[str, ProviderTable] = {}
     for name, point in installed("providers").items():
         try:
@@ -309,7 +321,7 @@ def _installed() -> dict[str, ProviderTable]:
 
 
 def _listed(provider: Provider, model: str) -> TraitsTable:
-    """What the facts say of a model by its name."""
+    """Return what the facts list for a model with its name."""
     facts = facts_of(provider.facts, model)
     traits: TraitsTable = {}
     if facts is not None and facts.context is not None:
@@ -327,7 +339,7 @@ def _provider(name: str, table: ProviderTable, built_in: dict[str, TraitsTable])
     known["files"] = FileLimits(**known.get("files", {}))
     known["quirks"] = Quirks(**known.get("quirks", {}))
     if (default := known.get("default")) is not None and not any_fits(known["models"], default):
-        known["models"][default] = {}  # so that a list has it
+        known["models"][default] = {}  # so that lists include it
     if isinstance(known.get("extra"), list):
         known["extra"] = tuple(known["extra"])
     return Provider(name, **known)

@@ -1,4 +1,7 @@
-"""The tables of `catalog.toml` and `dragoman.toml`: read, checked, and merged, the later over the earlier."""
+"""Read, check and merge the tables of `catalog.toml` and `dragoman.toml`.
+
+Later files override earlier ones.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from pydantic import (
     ValidationError,
     with_config,
 )
-from typing_extensions import TypedDict  # pydantic wants this one on Python 3.11
+from typing_extensions import TypedDict  # pydantic requires this one on Python 3.11
 
 from dragoman.dialects.dialect import NAMES as DIALECTS
 from dragoman.dialects.dialect import NATIVE
@@ -31,9 +34,9 @@ from dragoman.web_address import WANTED, web_address
 from dragoman.wire.endpoint import Quirks
 from dragoman.wire.options import merge_options
 
-NONE = "none"  # spills: its text holds no calls
-ASK = "ask"  # spills: what looks like a call asks first
-VARIANT = r"[A-Za-z0-9][A-Za-z0-9_.-]*"  # the name of one, behind the # in a model's name
+NONE = "none"  # spills: its text contains no calls
+ASK = "ask"  # spills: text that looks like a call needs approval
+VARIANT = r"[A-Za-z0-9][A-Za-z0-9_.-]*"  # the name of a variant, after the # in a model's name
 
 # ── what a file may say ───────────────────────────────────────────────────────────────────────────
 
@@ -71,13 +74,13 @@ ReasoningStyle: TypeAlias = Literal["apart", "tags", "inside"]
 
 @with_config(extra="forbid", strict=True)
 class UnitPrices(TypedDict, total=False):
-    """Dollars. A model that has any of these is paid by them alone."""
+    """Prices in dollars. A model with any of these has no other prices."""
 
     image: Annotated[float, Field(ge=0)]
-    minute: Annotated[float, Field(ge=0)]  # of sound that is heard
+    minute: Annotated[float, Field(ge=0)]  # of audio input
     million_characters: Annotated[float, Field(ge=0)]  # of text that is spoken
     million_input: Annotated[float, Field(ge=0)]  # of tokens that are sent
-    million_cached: Annotated[float, Field(ge=0)]  # of those of them that the provider had cached
+    million_cached: Annotated[float, Field(ge=0)]  # of sent tokens that the provider had cached
     million_output: Annotated[float, Field(ge=0)]  # of tokens that are received
 
 
@@ -85,7 +88,7 @@ class UnitPrices(TypedDict, total=False):
 class TraitsTable(TypedDict, total=False):
     """Facts about a model. Several files can add to them."""
 
-    type: ModelType  # what it does: it talks, if nothing else is said
+    type: ModelType  # the task that it does, chat by default
     context: Annotated[int, Field(gt=0)]
     modalities: list[Modality]
     tools: Annotated[str, _dialect_or(NATIVE)]
@@ -93,11 +96,11 @@ class TraitsTable(TypedDict, total=False):
     reasoning: ReasoningStyle
     file: str  # the GGUF file of a local model
     adapter: str  # the GGUF file of an adapter for it, made by `extras/training/`
-    note: Worded  # what a person should know before they trust it
+    note: Worded  # what a user should know before they trust it
     prompt: str  # of every request, after the general system prompt
     options: dict[str, JsonValue]  # of every request, under those of the conversation
     variants: dict[Annotated[str, AfterValidator(_variant)], dict[str, JsonValue]]  # options by name
-    extra: dict[str, JsonValue]  # goes into every body as it is
+    extra: dict[str, JsonValue]  # added to every body unchanged
     unit_prices: UnitPrices
 
 
@@ -105,10 +108,10 @@ class TraitsTable(TypedDict, total=False):
 class FilesTable(TypedDict, total=False):
     """Limits of a provider on the files of a request."""
 
-    picture_edge: Annotated[int, Field(ge=16)]  # pixels of the longer side: larger pictures are made smaller
-    picture_bytes: Annotated[int, Field(ge=1024)]  # of one picture
-    together: Annotated[int, Field(ge=1024)]  # bytes of all files: the oldest are left out where it is more
-    upload_above: Annotated[int, Field(ge=0)]  # bytes: larger files are uploaded once, and named by their id
+    picture_edge: Annotated[int, Field(ge=16)]  # pixels of the longer side: larger images are shrunk
+    picture_bytes: Annotated[int, Field(ge=1024)]  # of one image
+    together: Annotated[int, Field(ge=1024)]  # bytes of all files: above that, the oldest are left out
+    upload_above: Annotated[int, Field(ge=0)]  # bytes: larger files are uploaded once, and named by their ID
     reply: Annotated[int, Field(ge=1024)]  # bytes of a whole reply: a larger one is broken off
 
 
@@ -118,27 +121,27 @@ class ProviderTable(TypedDict, total=False):
 
     title: Worded
     base_url: str
-    base_url_from: Annotated[list[Variable], BeforeValidator(_listed)]  # the variables that may hold it
-    keys: Annotated[list[Variable], BeforeValidator(_listed)]  # the first that is set counts
+    base_url_from: Annotated[list[Variable], BeforeValidator(_listed)]  # variables that may contain it
+    keys: Annotated[list[Variable], BeforeValidator(_listed)]  # the first that is set is used
     wire: Literal["openai_chat", "openai_responses", "anthropic_messages", "gemini", "bedrock_converse"]
     endpoint: Literal["azure", "azure_v1", "bedrock_invoke", "vertex_gemini", "vertex_claude"]
-    auth: AuthKind  # how one signs in where no key is set: `wire/auth/`
+    auth: AuthKind  # how to authenticate if no key is set: `wire/auth/`
     headers: dict[str, str]
     query: dict[str, str]
-    extra: bool | list[str]  # the options it takes beside those of its wire
+    extra: bool | list[str]  # options it accepts in addition to those of its wire
     local: bool  # on this machine: works without a key
-    default: str  # the model for who has its key and names none
-    prices: str  # what genai-prices calls this provider
-    facts: Annotated[list[str], BeforeValidator(_listed)]  # what the sources of the facts call it
-    routes: dict[str, str]  # models by a pattern, and who serves them instead: another provider's name
+    default: str  # the model for users who have its key and name none
+    prices: str  # its name in genai-prices
+    facts: Annotated[list[str], BeforeValidator(_listed)]  # its name in the sources of the facts
+    routes: dict[str, str]  # models by a pattern, and another provider's name that serves them instead
     quirks: dict[str, str | bool]
-    files: FilesTable  # what it takes of attachments
+    files: FilesTable  # its limits for attachments
     defaults: TraitsTable
     models: dict[str, TraitsTable]
 
 
 class CatalogTable(TypedDict, total=False):
-    """The tables of a file that are ours; `dragoman.toml` has others, which are nobody's business here."""
+    """Our tables of a file; other tables of `dragoman.toml` are ignored here."""
 
     providers: dict[str, ProviderTable]
     families: dict[str, TraitsTable]
@@ -153,11 +156,12 @@ def read_tables(
     project: Path | None = None,
     check: Callable[[Path, bytes], None] | None = None,
 ) -> CatalogTable:
-    """The tables of all files as one, over those `under` them. ConfigError names the wrong file and place.
+    """Return the tables of all files merged, over those `under` them. ConfigError names the wrong file and
+    place.
 
-    `project` is a file that is not the person's own. It may name other addresses, but no key that is meant
-    for the address of the catalog or of the person's own settings goes there: it has to name the keys itself.
-    `check` raises for content of that file that must not be used.
+    `project` is a file from an untrusted project. It can set other addresses, but keys that are meant for
+    the address of the catalog or of the user's own settings are not sent there: it has to name the keys
+    itself. `check` raises for content of that file that must not be used.
     """
     merged: CatalogTable = under or {}
     for file in (*files, project) if project is not None else files:
@@ -183,13 +187,16 @@ def _read(file: Path, check: Callable[[Path, bytes], None] | None) -> CatalogTab
         tables = tomllib.loads(data.decode("utf-8-sig"))
     except OSError as error:
         raise ConfigError(sentence("file.not_read", file=file, error=error.strerror)) from error
-    except (ValueError, RecursionError) as error:  # what TOML refuses, and numbers without end
+    except (ValueError, RecursionError) as error:  # invalid TOML, and numbers without end
         raise ConfigError(sentence("file.no_toml", file=file, error=error)) from error
     return check_tables(tables, str(file))
 
 
 def check_tables(tables: object, where: str) -> CatalogTable:
-    """As they are, if they can be a catalog. ConfigError names the place that cannot."""
+    """Return the tables unchanged, if they are valid for a catalog.
+
+    ConfigError names the place that is not.
+    """
     try:
         checked: CatalogTable = _adapter().validate_python(tables)
     except ValidationError as error:
@@ -208,7 +215,7 @@ def _adapter() -> TypeAdapter[CatalogTable]:
 
 
 def _check(at: str, name: str, table: ProviderTable) -> None:
-    """What a type cannot say."""
+    """Check what types cannot express."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name):
         raise ConfigError(sentence("provider.name", at=at))
     if "base_url" in table and web_address(table["base_url"], references=True) is None:
@@ -224,9 +231,10 @@ def _check(at: str, name: str, table: ProviderTable) -> None:
 
 
 def _refuse_foreign(file: Path, tables: CatalogTable) -> None:
-    """What a file that is not the person's own must not say: it would take more than the keys it names.
+    """Reject settings that an untrusted file must not have: they would take more than the keys it names.
 
-    An access token that we fetch would go wherever the file says, and so would any variable in an address.
+    An access token that we fetch would go wherever the file sends it, and so would any variable in an
+    address.
     """
     for name, table in tables.get("providers", {}).items():
         at = f"{file}: {_place(('providers', name))}"
@@ -239,7 +247,7 @@ def _refuse_foreign(file: Path, tables: CatalogTable) -> None:
 
 
 def _place(path: tuple[int | str, ...]) -> str:
-    """The place in the file, as TOML writes it."""
+    """Return the place in the file, as TOML writes it."""
     return ".".join(str(step) if re.fullmatch(r"[\w-]+", str(step)) else f'"{step}"' for step in path)
 
 
@@ -272,13 +280,15 @@ def _merged(under: CatalogTable, over: CatalogTable, *, foreign: bool) -> Catalo
 
 
 def _moves(held: ProviderTable, table: ProviderTable) -> bool:
-    """Whether a table sends requests to another address than before."""
+    """Return whether a table sends requests to another address than before."""
     before = (held.get("base_url"), held.get("base_url_from"))
     return (table.get("base_url", before[0]), table.get("base_url_from", before[1])) != before
 
 
 def merge_patterns(under: dict[str, TraitsTable], over: dict[str, TraitsTable]) -> dict[str, TraitsTable]:
-    """The first that fits counts, so those that are to win come first, over what is known of such models."""
+    """Merge patterns, of which the first match counts. So those that win come first, extended by what is
+    known.
+    """
     merged = {pattern: merge_traits(first_fitting(under, pattern), table) for pattern, table in over.items()}
     return {**merged, **{pattern: table for pattern, table in under.items() if pattern not in over}}
 
@@ -294,14 +304,14 @@ def first_fitting(patterns: Mapping[str, TraitsTable], model: str) -> TraitsTabl
 
 
 def _fits(name: str, pattern: str) -> bool:
-    """Most differ in how they begin, or say no more: it is not worth an expression of its own to find out."""
+    """Compare the literal prefix first: for most patterns, that decides without a regular expression."""
     start, rest = _divided(pattern)
     return name.startswith(start) and (rest == "*" or fnmatchcase(name, f"{start}{rest}"))
 
 
 @cache
 def _divided(pattern: str) -> tuple[str, str]:
-    """How whatever fits begins, and the rest of the pattern."""
+    """Return the literal prefix of a pattern, and the rest."""
     start = re.split(r"[*?[]", pattern.lower(), maxsplit=1)[0]
     return start, pattern.lower()[len(start) :]
 
@@ -310,7 +320,10 @@ _LAYERED = ("options", "variants", "extra")
 
 
 def merge_traits(*tables: TraitsTable) -> TraitsTable:
-    """The special over the general; options, variants and extra fields are merged field by field."""
+    """Merge tables; later ones override earlier ones.
+
+    Options, variants and extra fields are merged by field.
+    """
     merged: dict[str, Any] = {}
     for table in cast("tuple[dict[str, Any], ...]", tables):
         for name, value in table.items():

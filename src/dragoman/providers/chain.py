@@ -1,6 +1,6 @@
-"""A chain of models: where one cannot answer, the next is asked.
+"""Define a chain of models: if one cannot answer, the next is asked.
 
-`"anthropic/claude-x, openai/gpt-y"` names one wherever a model is named; the library also takes a list.
+`"anthropic/claude-x, openai/gpt-y"` names one wherever a model is named; the library also accepts a list.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from dragoman.sentences import sentence
 from dragoman.wire.wire import begins_reply
 
 REST = 60.0  # seconds in which a model that could not answer is asked last
-# What another model would be refused for just the same, or what is repaired in another way.
+# Errors that another model would also return, or that are handled elsewhere.
 _OWN_FAULT = frozenset({"invalid_request", "context_overflow", "filter", "too_large", "too_many_calls"})
 
 
 def names_in(name: str) -> list[str]:
-    """The models of a chain, as its name has them; of one model, that one."""
+    """Return the models of a chain by its name; for one model, that one."""
     return [one.strip() for one in name.split(",") if one.strip()] or [name]
 
 
@@ -37,13 +37,13 @@ def chain_name(names: Sequence[str]) -> str:
 class ModelChain:
     """Asks one model after the other until one begins to answer. Satisfies `wire.Model`.
 
-    Each is tried as often as it would be alone. One that could not answer rests: the others are asked before
-    it for a minute. A request that is wrong in itself, or too long, is not sent on, and neither is one that a
-    content filter stopped. Nothing is asked again once a reply has begun.
+    Each is retried as often as it would be alone. A model that could not answer rests: for a minute, the
+    others are asked before it. A request that is wrong itself, too long, or stopped by a content filter is
+    not passed on. Nothing is asked again once a reply has begun.
 
-    `served` has those that can be asked, by their names with their variants, and `left_out` says of the
-    others of `names` why they cannot. The name of the chain has all of them: a turn that was begun with it
-    is found again wherever which of them can be asked.
+    `served` has the models that can be asked, by their names with their variants. `left_out` gives the reason
+    for each of the others in `names`. The chain's name contains all of them, so a turn started with it is
+    found wherever any of them can be asked.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class ModelChain:
         self.models[0].check_files(files)
 
     async def prepare(self, tools: Sequence[ToolSpec]) -> None:
-        """The first is the one that will be asked."""
+        """Prepare the first model, because it will be asked first."""
         await self.models[0].prepare(tools)
 
     async def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
@@ -122,11 +122,11 @@ class ModelChain:
             raise
 
     def _reason(self, failed: Sequence[str], name: str) -> str:
-        """Why it is this one's turn: which one before it failed, and which could not be asked at all."""
+        """Return why a model is asked: which one before it failed, and which could not be asked at all."""
         return "; ".join(filter(None, (*failed, self._skipped.get(name, ""))))
 
     def _order(self) -> list[str]:
-        """As they are named, those that rest at the end."""
+        """Return the names in order, with resting models at the end."""
         now = self._clock()
         return sorted(self._served, key=lambda name: self._rests.get(name, now) > now)
 
@@ -134,7 +134,7 @@ class ModelChain:
 def _skipped(
     names: Sequence[str], served: Mapping[str, ServedModel], left_out: Mapping[str, str]
 ) -> dict[str, str]:
-    """By model, why those right before it are not asked."""
+    """Return for each model why those right before it are not asked."""
     skipped: dict[str, str] = {}
     before: list[str] = []
     for name in names:

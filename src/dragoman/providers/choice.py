@@ -1,4 +1,4 @@
-"""Chooses a model: the one that is named, one of a server that runs here, or one whose key is set."""
+"""Choose a model: the named one, one of a local server, or one whose key is set."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dragoman.sentences import sentence
 
 
 class NoModel(ConfigError):
-    """Nothing on this machine or in the settings can answer: somebody has to set a model up."""
+    """No model on this machine or in the settings can answer: an admin has to set one up."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -36,11 +36,11 @@ async def choose(
     servers: Callable[[], Awaitable[Sequence[LocalServer]]] = discover,
     boxed: Callable[[], bool] = can_serve,
 ) -> ModelChoice:
-    """The model that is named; else one of a server that runs here; else one of a provider whose key is
-    there, in the catalog's order; else the last one that was downloaded here; else the bundled model. NoModel
-    where there is none of these.
+    """Return the named model, or else the first that is available.
 
-    A scripted model is never chosen: who wants one names it.
+    In order: a model of a local server, one of a provider whose key is set (in the catalog's order), the last
+    one downloaded here, and the bundled model. Raises NoModel if all are missing. A scripted model is chosen
+    only by name.
     """
     if named:
         return ModelChoice(named, sentence("model.named"))
@@ -67,6 +67,8 @@ async def choose(
 
 
 def _talks(catalog: Catalog, provider: str, model: str) -> bool:
-    """A server may have others: those that listen or speak do not answer."""
+    """Return whether a model chats. A server may also have models that transcribe or speak, which cannot
+    answer.
+    """
     known = catalog.providers.get(provider)
     return known is None or catalog.traits(known, model).type == CHAT

@@ -1,4 +1,4 @@
-"""Any address in one line: a model behind a server that speaks one of the four protocols.
+"""Use any address in one line: a model behind a server with one of the four protocols.
 
 Runtime("chat.db", model=OpenAICompatible("http://localhost:8000/v1", model="qwen3"))
 """
@@ -23,11 +23,11 @@ from dragoman.wire.endpoint import ENDPOINTS
 
 @dataclass(slots=True, frozen=True)
 class OpenAICompatible:
-    """A model of a server that speaks OpenAI's Chat Completions: vLLM, llama.cpp, LM Studio, a gateway.
+    """A model of a server with OpenAI's Chat Completions API: vLLM, llama.cpp, LM Studio, a gateway.
 
-    `context`, `modalities`, `dialect` and `options` are what a catalog would know of it. Its full name is
-    `name/model`; without a name, its address stands there: the host, the path where it is more than the
-    version of a protocol, and the protocol where it is another one than this.
+    `context`, `modalities`, `dialect` and `options` are what a catalog would contain. Its full name is
+    `name/model`. Without a name, the address replaces it: the host, a path longer than a protocol's version,
+    and another protocol.
     """
 
     base_url: str
@@ -55,7 +55,7 @@ class OpenAICompatible:
 
     @property
     def provider(self) -> Provider:
-        """The server as a provider of the catalog."""
+        """Return the server as a provider of the catalog."""
         known: TraitsTable = {}
         if self.context is not None:
             known["context"] = self.context
@@ -73,14 +73,14 @@ class OpenAICompatible:
             wire=self.wire,
             headers=self.headers,
             defaults=known,
-            local=self.key is None,  # it wants none
+            local=self.key is None,  # it needs none
             custom=True,
         )
 
     def _name_of_address(self) -> str:
-        """The same for the same address, whatever other models there are: turns are stored with it."""
+        """Return a name that depends only on the address, not on other models: turns are stored with it."""
         address = urlsplit(self.base_url)
-        host = address.netloc.rpartition("@")[2]  # without the password that may stand before it
+        host = address.netloc.rpartition("@")[2]  # without a user name and password
         path = address.path.rstrip("/").removesuffix(f"/{ENDPOINTS[self.wire].path}")
         path = re.sub(r"/(?:v1|v1beta)$", "", path)
         protocol = "" if self.wire == OpenAICompatible.wire else self.wire
@@ -88,21 +88,21 @@ class OpenAICompatible:
 
 
 class ResponsesCompatible(OpenAICompatible):
-    """A model of a server that speaks OpenAI's Responses."""
+    """A model of a server with OpenAI's Responses API."""
 
     __slots__ = ()
     wire = "openai_responses"
 
 
 class AnthropicCompatible(OpenAICompatible):
-    """A model of a server that speaks Anthropic's Messages."""
+    """A model of a server with Anthropic's Messages API."""
 
     __slots__ = ()
     wire = "anthropic_messages"
 
 
 class GeminiCompatible(OpenAICompatible):
-    """A model of a server that speaks Gemini's protocol."""
+    """A model of a server with Gemini's API."""
 
     __slots__ = ()
     wire = "gemini"

@@ -1,8 +1,8 @@
-"""Keeps what servers refused over restarts (`wire/learned.py`), for a while: they repair themselves, too.
+"""Keep what servers refused across restarts (`wire/learned.py`), for a limited time: servers get fixed, too.
 
-Each line of the file is one lesson of one model at one address, and when it was heard: processes that learn
-at the same time only add lines. A lesson counts from the second time on, so that no single odd answer spoils
-a model; and for two weeks after the last. No words of the provider's are kept, and none of anybody's prompts.
+Each line of the file is one lesson of one model at one address, with its time. So processes that learn at the
+same time only append lines. A lesson counts from its second occurrence, so that no single odd answer affects
+a model, and for two weeks after the last one. The file has no text of providers, and no prompts.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from dragoman.stored_keys import open_private
 _log = logging.getLogger("dragoman.providers")
 FILE = "lessons.jsonl"
 DAY = 24 * 3600.0
-COUNTS = 14 * DAY  # seconds after it was last heard that a lesson is believed
-KEPT = 90 * DAY  # that it is remembered to have been heard
+COUNTS = 14 * DAY  # seconds after its last occurrence in which a lesson applies
+KEPT = 90 * DAY  # seconds for which an occurrence is remembered
 SURE = 2  # times
-MOST = 2_000  # lines; the oldest go first
+MOST = 2_000  # lines; the oldest are removed first
 LONGEST = 300  # characters of a name
 
 
 @dataclass(slots=True, frozen=True)
 class Lesson:
-    """What one model does not take. `word` is what `Learned` calls it."""
+    """One thing that a model does not accept. `word` is its name in `Learned`."""
 
     model: str
     host: str
@@ -44,7 +44,7 @@ class Lesson:
 
     @property
     def until(self) -> float:
-        """When the server is asked again."""
+        """The time when the server is asked again."""
         return self.last + COUNTS
 
 
@@ -57,14 +57,14 @@ class _Heard:
 
 
 class Lessons:
-    """The lessons of all models; in a file, if there is one. What cannot be read is passed over."""
+    """The lessons of all models, in a file if given. Unreadable lines are skipped."""
 
     def __init__(self, file: Path | None = None, *, clock: Callable[[], float] = time.time) -> None:
         self._file = file
         self._clock = clock
 
     def of(self, model: str, host: str) -> list[str]:
-        """What counts for a model at this address."""
+        """Return the lessons that apply to a model at this address."""
         now = self._clock()
         return [
             one.word
@@ -73,7 +73,7 @@ class Lessons:
         ]
 
     def all(self) -> list[Lesson]:
-        """Everything that is remembered, also what does not count yet, or any more."""
+        """Return everything remembered, including lessons that do not apply yet, or no longer."""
         found: dict[tuple[str, str, str], Lesson] = {}
         for heard in self._read():
             key = (heard.model, heard.host, heard.word)
@@ -82,7 +82,7 @@ class Lessons:
         return sorted(found.values(), key=lambda one: (one.model, one.host, one.word))
 
     def note(self, model: str, host: str, words: Iterable[str]) -> None:
-        """These were heard, and the request that followed them was answered."""
+        """Add these lessons, whose next request was answered."""
         now = self._clock()
         heard = [_Heard(now, model, host, word) for word in words]
         if self._file is None or not heard or max(len(model), len(host)) > LONGEST:
@@ -90,14 +90,17 @@ class Lessons:
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             with open(self._file, "ab", opener=open_private) as file:
-                file.write(b"".join(map(_line, heard)))  # at once: others may be adding theirs
+                # in one write, because other processes may be appending
+                file.write(b"".join(map(_line, heard)))
             if len([*self._read()]) > MOST:
                 self._write(list(self._read())[-MOST // 2 :])
         except OSError as error:
             _log.warning("cannot store what %s refuses: %s", model, error)
 
     def forget(self, providers: Iterable[str] = ()) -> int:
-        """Ask again what these providers were found to refuse, or all. How many lessons that were."""
+        """Forget what these providers refused, or everything, so that it is tried again. Return the number of
+        lessons.
+        """
         gone = {*providers}
         lessons = [one for one in self.all() if not gone or one.model.partition("/")[0] in gone]
         if lessons and self._file is not None:

@@ -1,4 +1,4 @@
-"""Asks a server which models it has: every server that imitates a known one is asked, also an unknown one."""
+"""Ask a server for its models. This also works for unknown servers that imitate a known one."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.http_client.client import HttpClient, Timeouts
 
 SECONDS = 15.0  # for a whole list
-LARGEST = 16 << 20  # bytes of one: those who serve the models of everybody have long ones
+LARGEST = 16 << 20  # bytes of one: aggregators have long lists
 
-# Where servers write what a model can take: OpenRouter and Together, vLLM, Mistral, Groq, Gemini, GitHub.
+# The fields in which servers put a model's context: OpenRouter and Together, vLLM, Mistral, Groq, Gemini,
+# GitHub.
 _CONTEXTS = (
     "context_length",
     "max_model_len",
@@ -30,8 +31,8 @@ _CONTEXTS = (
     "max_input_tokens",
 )
 
-# What servers call the type of a model, those that say it: Together under `type`, Speaches and others in the
-# words of Hugging Face under `task`.
+# Names of model types at servers that report them: Together under `type`, Speaches and others with Hugging
+# Face's terms under `task`.
 _TYPES: dict[str, ModelType] = {
     "image": "image-gen",
     "text-to-image": "image-gen",
@@ -49,13 +50,15 @@ class ListedModel:
 
     id: str
     context: int | None = None
-    type: ModelType | None = None  # where the server says that it does something else than talk
+    type: ModelType | None = None  # if the server reports a task other than chat
 
 
 async def list_models(
     client: HttpClient, endpoint: Endpoint, *, seconds: float = SECONDS
 ) -> list[ListedModel]:
-    """The models of a server, by name. ProviderError where it has no list, or does not let us in."""
+    """Return the models of a server, by name. Raises ProviderError if it has no list, or refuses the
+    credentials.
+    """
     url = endpoint.list_url()
     if url is None:
         raise ProviderError(sentence("models.no_address"), kind="no_list")
@@ -75,7 +78,7 @@ async def list_models(
 
 
 def read_list(answer: JsonValue) -> list[ListedModel] | None:
-    """The models in an answer, in any of the shapes in use; None where it is something else.
+    """Return the models in an answer, in any of the usual forms; None for anything else.
 
     OpenAI has them under `data`, Gemini and Ollama under `models`, Together in a bare list.
     """
@@ -106,13 +109,13 @@ def _type(listed: JsonValue) -> ModelType | None:
     return next((_TYPES[word] for word in words if isinstance(word, str) and word in _TYPES), None)
 
 
-# Finds the model servers that run on this machine. Only the loopback address is ever asked.
+# Find the model servers that run on this machine. Only the loopback address is ever asked.
 
 
 HOST = "127.0.0.1"
 PORTS = {"ollama": 11434, "lmstudio": 1234, "llamacpp": 8080, "vllm": 8000, "sglang": 30000, "litellm": 4000}
-LOCAL_SECONDS = 0.5  # a server on this machine answers at once, or is none
-LARGEST_LOCAL = 1 << 20  # bytes of an answer: something else may live at the port
+LOCAL_SECONDS = 0.5  # a server on this machine answers immediately
+LARGEST_LOCAL = 1 << 20  # bytes of an answer: another program may use the port
 
 
 @dataclass(slots=True, frozen=True)
@@ -125,8 +128,8 @@ class LocalServer:
 
 
 async def discover(ports: Mapping[str, int] = PORTS, *, seconds: float = LOCAL_SECONDS) -> list[LocalServer]:
-    """Ask every usual port at once which models are there. What does not answer in time is not there."""
-    client = HttpClient(timeouts=Timeouts(connect=seconds), use_environment=False)  # no proxy in between
+    """Ask all usual ports in parallel for their models. A server that does not answer in time is ignored."""
+    client = HttpClient(timeouts=Timeouts(connect=seconds), use_environment=False)  # without a proxy
     async with client:
         asked = (_ask(client, provider, port, seconds) for provider, port in ports.items())
         return [server for server in await asyncio.gather(*asked) if server is not None]
@@ -137,14 +140,14 @@ async def _ask(client: HttpClient, provider: str, port: int, seconds: float) -> 
     try:
         async with asyncio.timeout(seconds):
             answer = from_json(await client.get(f"{base_url}/models", largest=LARGEST_LOCAL))
-    except (ProviderError, TimeoutError, ValueError):  # nobody there, too slow, or no JSON
+    except (ProviderError, TimeoutError, ValueError):  # not running, too slow, or not valid JSON
         return None
     models = _names(answer)
     return LocalServer(provider, base_url, models) if models is not None else None
 
 
 def _names(answer: JsonValue) -> tuple[str, ...] | None:
-    """The models in a list such as OpenAI's; None where it is something else that answered."""
+    """Return the models in a list such as OpenAI's; None for any other answer."""
     if not isinstance(answer, dict) or answer.get("object") != "list":
         return None
     listed = answer.get("data")  # Ollama without a model: null
@@ -153,16 +156,16 @@ def _names(answer: JsonValue) -> tuple[str, ...] | None:
     return tuple(name for name in names if "embed" not in name.lower())
 
 
-# Remembers over restarts what servers say, in their lists, that their models do.
+# Remember across restarts the types that servers list for their models.
 
 
 _log = logging.getLogger("dragoman.providers")
 FILE = "model-types.json"
-MOST = 10_000  # models: those who serve everybody's list thousands
+MOST = 10_000  # models: aggregators list thousands
 
 
 class ListedTypes(dict[str, ModelType]):
-    """Types by the full names of models; in a file, if there is one. One that cannot be read is empty."""
+    """Types by the full names of models, in a file if given. An unreadable file counts as empty."""
 
     def __init__(self, file: Path | None = None) -> None:
         super().__init__()
@@ -177,7 +180,7 @@ class ListedTypes(dict[str, ModelType]):
             _log.warning("cannot read %s, writing it again: %s", file, error)
 
     def note(self, types: Mapping[str, ModelType]) -> None:
-        """Remember these, the newest longest."""
+        """Remember these, and keep the newest longest."""
         if all(self.get(name) == type for name, type in types.items()):
             return
         for name, type in types.items():

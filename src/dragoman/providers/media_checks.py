@@ -1,4 +1,4 @@
-"""What models that do not talk are sent, checked before it is stored, and what they are paid for."""
+"""Check what media models are sent, before it is stored, and compute what they cost."""
 
 from __future__ import annotations
 
@@ -46,8 +46,10 @@ def check_media_message(
     earlier: Sequence[Sequence[Part]],
     others: Others,
 ) -> None:
-    """M2: BadRequest where a model of this type cannot do anything with such a message. `earlier` are the
-    messages before it, the newest first."""
+    """Raise BadRequest if a model of this type cannot use such a message (M2).
+
+    `earlier` are the messages before it, the newest first.
+    """
     files = [part for part in parts if isinstance(part, File)]
     for file in files:
         if (kind := modality(file)) not in (*takes, "text"):
@@ -94,7 +96,7 @@ _MISSING: dict[ModelType, str] = {
 
 
 def could_instead(type: ModelType, others: Others) -> str:
-    """Who here could do it, or how one comes to such a model."""
+    """Return which model here could do it, or how to add such a model."""
     names = list(others(type))[:MOST_NAMED]
     if names:
         return sentence("media.could", names=" or ".join(names), does=_DOES[type])
@@ -106,7 +108,7 @@ def is_text_file(part: Part) -> bool:
 
 
 def _pictures(files: Sequence[File]) -> list[File]:
-    """Those that are not the mask of another."""
+    """Return the images that are not a mask of another."""
     images = [file for file in files if modality(file) == "image"]
     return images if len(images) < 2 else [file for file in images if not is_mask(file)]
 
@@ -115,7 +117,7 @@ def _pictures(files: Sequence[File]) -> list[File]:
 
 
 def measured(usage: Usage, type: ModelType, request: Request) -> Usage:
-    """With what only the request tells: nobody but us counts the characters that are spoken."""
+    """Return the usage with what only the request shows: providers do not count the spoken characters."""
     if type != "audio-tts" or usage.characters:
         return usage
     texts = [part.text for part in last_said(request.messages) if isinstance(part, Text)]
@@ -123,8 +125,11 @@ def measured(usage: Usage, type: ModelType, request: Request) -> Usage:
 
 
 def unit_cost(usage: Usage, prices: UnitPrices) -> float | None:
-    """What a reply costs by these measures; None where one of them has no price here. Tokens count if they
-    have one: what was cached costs as much as what was not, unless its price is another."""
+    """Return what a reply costs by these measures; None if one of them has no price here.
+
+    Tokens count if they have a price. Cached tokens cost the same as others, unless they have a separate
+    price.
+    """
     prices = {**prices}
     measures = {
         "image": float(usage.images),

@@ -1,4 +1,4 @@
-"""Builds models by name, `provider/model`: from the catalog, a key, a wire and the HTTP client."""
+"""Build models by name, `provider/model`: from the catalog, a key, a wire and the HTTP client."""
 
 from __future__ import annotations
 
@@ -56,13 +56,14 @@ _log = logging.getLogger("dragoman.providers")
 
 
 class Models:
-    """Every model there is, by name: what `Runtime(model=…)` takes. An async context manager; else `close`.
+    """All models, by name: the value for `Runtime(model=…)`. Use it as an async context manager, or call
+    `close`.
 
-    `default` is the one that is meant where none is named. `dialect` is how calls are made: "auto" as the
-    catalog says, "native", or the name of a dialect for all models. `blobs` reads attachments.
-    `progress` hears of the download of the model in the box: bytes so far, and in all. `types_file` remembers
-    what servers say that their models do, `lessons_file` what they refused. `switches` says by the
-    name of a model which groups of tools it is not offered, unless a conversation or a send says so.
+    `default` is the model if none is named. `dialect` is how calls are made: "auto" as in the catalog,
+    "native", or the name of a dialect for all models. `blobs` reads attachments. `progress` receives the
+    download progress of the bundled model: bytes so far, and in total. `types_file` remembers the types
+    that servers list for their models, `lessons_file` what they refused. `switches` lists by model the
+    groups of tools it is not offered, unless a conversation or a send overrides it.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class Models:
         if not isinstance(default, str | None):
             raise ConfigError(sentence("model.by_name", kind=type(default).__name__))
         if dialect not in (AUTO, NATIVE):
-            named_dialect(dialect)  # raises, and names those there are
+            named_dialect(dialect)  # raises, with the known names
         self.default = default
         self.catalog = catalog or load_catalog()
         self.keys = keys or Keys()
@@ -109,32 +110,32 @@ class Models:
         await self.close()
 
     async def close(self) -> None:
-        """Give the connections back, and stop the servers that were started."""
+        """Close the connections, and stop the servers that were started."""
         for server in self._servers.values():
             await server.close()
         await self.uploads.close()
         await self.client.close()
 
     def use_blobs(self, blobs: BlobReader) -> None:
-        """Another place where attachments are: a runtime names its store."""
+        """Add a place where attachments are: a runtime adds its store."""
         self._attachments.use(blobs)
 
     def forget_blobs(self, blobs: BlobReader) -> None:
-        """That place is there no longer."""
+        """Remove a place where attachments are."""
         self._attachments.forget(blobs)
 
     async def delete_unwanted_files(self, store: KeepsProviderFiles) -> None:
-        """Delete at their providers what was uploaded for conversations that are gone."""
+        """Delete at their providers what was uploaded for deleted conversations."""
         await self.uploads.delete_unwanted(store, self.catalog.providers.get)
 
     def note_types(self, types: Mapping[str, ModelType]) -> None:
-        """What servers say their models do. What the catalog says of one wins."""
+        """Remember the types that servers list for their models. The catalog's entries win."""
         self._types.note(types)
         for name in types:
             self._models.pop(name, None)
 
     def use_catalog(self, catalog: Catalog) -> None:
-        """Another one from now on. What answers at this moment ends as it began."""
+        """Use another catalog from now on. Replies in progress end with the old one."""
         changed = {*self.catalog.providers} ^ {*catalog.providers}
         changed |= {
             name for name, one in catalog.providers.items() if self.catalog.providers.get(name) != one
@@ -144,14 +145,14 @@ class Models:
             self.forget(name)
 
     def forget(self, provider: str) -> None:
-        """Its key or address is another one by now: its models are built anew when they are next asked."""
+        """Rebuild a provider's models when they are next asked, because its key or address has changed."""
         for name in [one for one in self._models if one.partition("/")[0] == provider]:
             del self._models[name]
         self.uploads.forget(provider)
         self._chains.clear()
 
     def traits(self, provider: Provider, model: str) -> Traits:
-        """What is known of a model, by the catalog or by its server's own list."""
+        """Return what is known of a model, from the catalog or from its server's list."""
         traits = self.catalog.traits(provider, model)
         if provider.name == PROVIDER and traits.file is None and find_download(model) is not None:
             traits = replace(traits, context=traits.context or DOWNLOADED_CONTEXT)
@@ -161,16 +162,16 @@ class Models:
         return traits
 
     def types(self) -> set[ModelType]:
-        """What models that can be asked here do, beside those that talk."""
+        """Return the types, other than chat, of models that can be asked here."""
         named = self._named()
         return {type for type in MODEL_TYPES if type != CHAT and self._of_type(type, named)}
 
     def of_type(self, type: ModelType) -> list[str]:
-        """The models of a type that can be asked here, by name: those of the settings before all others."""
+        """Return the models of a type that can be asked here, by name: those in the settings first."""
         return self._of_type(type, self._named())
 
     def _named(self) -> list[tuple[Provider, dict[str, Traits]]]:
-        """Those that the catalog lists under a name, not by a pattern, and what is known of each."""
+        """Return the models that the catalog lists under a name, not by a pattern, with their traits."""
         return [
             (
                 provider,
@@ -191,7 +192,7 @@ class Models:
         return list(dict.fromkeys((*own, *others, *listed)))
 
     def _is_reached(self, provider: Provider) -> bool:
-        """Whether its models can be asked, as far as that is known without opening a keyring for it."""
+        """Return whether its models can be asked, as far as that is known without opening a keyring."""
         if any(name.partition("/")[0] == provider.name for name in self._models):
             return True
         try:
@@ -201,8 +202,9 @@ class Models:
         return True
 
     def __call__(self, name: str | None = None) -> ServedModel | ModelChain:
-        """The model of this name, or the chain. NotFound names the nearest; ConfigError says which key is
-        missing."""
+        """Return the model or the chain with this name. NotFound names the nearest; ConfigError names a
+        missing key.
+        """
         wanted = name or self.default
         if wanted is None:
             raise ConfigError(sentence("model.unnamed"))
@@ -215,14 +217,16 @@ class Models:
         return chain
 
     def _is_set_up(self, name: str) -> bool:
-        """Whether a model that was left out can be asked by now: a key that is set later is found later."""
+        """Return whether a model that was left out can be asked now: a key may be set later."""
         try:
             return self._one(name) is not None
         except _NotSetUp:
             return False
 
     def _chain(self, names: Sequence[str]) -> ModelChain:
-        """Those that can be asked here. One without a key is passed over, as one whose server is down is."""
+        """Return the chain of models that can be asked here. A model without a key is skipped, as if its
+        server were down.
+        """
         served: dict[str, ServedModel] = {}
         left_out: dict[str, str] = {}
         for name in names:
@@ -316,7 +320,7 @@ class Models:
         return self._servers[model]
 
     def _reach(self, provider: Provider) -> Endpoint:
-        """The provider's endpoint. Models of one account use one access token, or the same keys."""
+        """Return the provider's endpoint. Models of one account share one access token, or the same keys."""
         try:
             endpoint = reach(provider, self.keys)
         except ConfigError as error:
@@ -327,7 +331,7 @@ class Models:
 
 
 def _does(traits: Traits, type: ModelType) -> bool:
-    """Whether a model is of a type. One that makes pictures may be able to change them, too."""
+    """Return whether a model is of a type. One that makes images may be able to edit them, too."""
     both = type == "image-edit" and traits.type == "image-gen" and "image" in traits.modalities
     return traits.type == type or both
 
@@ -338,8 +342,10 @@ def models_named(
     blobs: BlobReader | None,
     **options: Any,
 ) -> Models:
-    """The models of a catalog, and those whose address the caller gives; a list is a chain. `options` are
-    those of Models."""
+    """Return the models of a catalog, and those whose address the caller passes; a list is a chain.
+
+    `options` are those of Models.
+    """
     listed = [wanted] if isinstance(wanted, NamedModel) else list(wanted or ())
     given: Sequence[object] = listed
     if wrong := [one for one in given if not isinstance(one, NamedModel)]:
@@ -363,7 +369,7 @@ def models_named(
 
 
 class _NotSetUp(ConfigError):
-    """The person has no key for a provider, or has not said where it is."""
+    """The user has no key for a provider, or has not set where it is."""
 
 
 def _variant(model: str, name: str | None, traits: Traits) -> Mapping[str, JsonValue]:

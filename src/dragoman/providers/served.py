@@ -1,6 +1,7 @@
-"""`ServedModel`: a model as turns use it, whatever its server lacks.
+"""Define `ServedModel`: a model as turns use it, which compensates for what its server lacks.
 
-Tools go by its wire or as text, reasoning comes by its wire or as tags, and the price is added in the end.
+Tools go over its wire or as text, reasoning comes over its wire or as tags, and the price is added at the
+end.
 """
 
 from __future__ import annotations
@@ -34,25 +35,25 @@ from dragoman.wire.options import merge_options, with_extra, with_tool_choice, w
 from dragoman.wire.thinking import Thinking
 from dragoman.wire.wire import Model, begins_reply
 
-UNREADABLE = "which is unreadable"
-LAST_RESORT = "xml_tag"  # the dialect of a model of which nothing is known but that it has no calls
+UNREADABLE = "which could not be read"
+LAST_RESORT = "xml_tag"  # the dialect of a model of which it is only known that it has no calls
 
 
 class EventFilter(Protocol):
-    """Rewrites the events of a reply, between the wire and whoever listens."""
+    """Rewrites the events of a reply, between the wire and the consumer."""
 
     lone_end: bool  # it turned out to have begun inside reasoning
-    no_end: bool  # it was taken to, but did not
+    no_end: bool  # it was assumed to, but did not
 
     def feed(self, event: Event) -> Iterable[Event]: ...
 
     def break_off(self) -> Iterable[Event]:
-        """What was held back of a reply that broke off."""
+        """Return what was held back of a reply that broke off."""
 
 
 @dataclass(slots=True)
 class Habits:
-    """What is learned of a model from its replies, beside what the catalog says."""
+    """What is learned of a model from its replies, in addition to the catalog."""
 
     begins_inside: bool = False  # its replies begin inside reasoning
     unsure: bool = False  # some do, some do not
@@ -60,10 +61,10 @@ class Habits:
 
 
 class ServedModel:
-    """A model as a turn knows it. Satisfies `wire.Model`.
+    """A model as a turn uses it. Satisfies `wire.Model`.
 
-    `fallback` is the dialect for a model whose server turns out to refuse tools; else that is an error.
-    `remembered` is what was learned of it before, in words, and `remember` keeps what is learned now.
+    `fallback` is the dialect for a model whose server turns out to refuse tools; without it, that is an
+    error. `remembered` are earlier lessons, in words, and `remember` stores new ones.
     """
 
     def __init__(
@@ -86,9 +87,9 @@ class ServedModel:
         self.context = traits.context
         self.traits = traits
         self.prompt = traits.prompt
-        self.default_options = traits.options  # of every request, under those that are asked for
+        self.default_options = traits.options  # of every request, overridden by those that are set
         self.variant: Mapping[str, JsonValue] = variant or {}
-        self.switches: Mapping[str, bool] = switches or {}  # of tools, under those of a conversation
+        self.switches: Mapping[str, bool] = switches or {}  # of tools, overridden by those of a conversation
         self._model = model
         self._price = price
         self._fallback = fallback
@@ -106,12 +107,14 @@ class ServedModel:
         self._model.check_options(self._options(options))
 
     async def prepare(self, tools: Sequence[ToolSpec]) -> None:
-        """Before the first turn: what a model that is served here can do ahead of it."""
-        if (prepare := getattr(self._model, "prepare", None)) is not None:  # not all have one
+        """Prepare a locally served model before the first turn."""
+        if (prepare := getattr(self._model, "prepare", None)) is not None:  # not all models have one
             await prepare(tools)
 
     def check_message(self, parts: Sequence[Part], earlier: Sequence[Sequence[Part]] = ()) -> None:
-        """M2: BadRequest where it could not answer this. `earlier` are the messages before, newest first."""
+        """Raise BadRequest if the model could not answer this message (M2). `earlier`: the messages before,
+        newest first.
+        """
         if self.type == CHAT:
             self.check_files([part for part in parts if isinstance(part, File)])
         else:
@@ -146,7 +149,7 @@ class ServedModel:
         self._check_own(files)
 
     def _check_own(self, files: Sequence[File]) -> None:
-        if (check := getattr(self._model, "check_files", None)) is not None:  # not all have one
+        if (check := getattr(self._model, "check_files", None)) is not None:  # not all models have one
             check(files)
 
     def _takes(self, kind: Modality) -> bool:
@@ -154,7 +157,9 @@ class ServedModel:
         return kind == "text" or (kind in known and kind not in self._learned.lacks)
 
     async def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
-        """The reply's events. What a server refuses before the first one is left out, and asked again."""
+        """Yield the reply's events. If a server refuses something before the first event, leave it out and
+        ask again.
+        """
         before = self._learned.words
         remembered, self._remembered = self._remembered, []
         if remembered:
@@ -188,15 +193,18 @@ class ServedModel:
                             "unreadable_file",
                         )
                     ]
-                elif self._learned.lessons == lessons:  # else it was learned while this request was under way
+                # otherwise it was learned while this request was in progress
+                elif self._learned.lessons == lessons:
                     raise
         async with aclosing(self._read_reply(request, reply)) as batches:
             async for events in batches:
                 yield events
 
     def _left_out(self, request: Request) -> Sequence[str]:
-        """R9: what was set for this turn and its server has refused before, told with its first request."""
-        left_out = getattr(self._model, "left_out", None)  # not all have one
+        """Return what was set for this turn although its server has refused it before, to report with the
+        first request (R9).
+        """
+        left_out = getattr(self._model, "left_out", None)  # not all models have one
         if left_out is None or not request.options or not last_said(request.messages):
             return ()
         asked = replace(request, options=self._options(request.options))
@@ -230,7 +238,8 @@ class ServedModel:
                     if events:
                         ends = isinstance(events[-1], MessageEnd)
                         yield await self._with_price(events, request) if ends else events
-        except (ProviderError, CancelledError):  # whoever cancels keeps what came, also what was held back
+        # A caller that cancels keeps what came, including text held back.
+        except (ProviderError, CancelledError):
             if reader is not None and (held := [*reader.break_off()]):
                 yield held
             raise
@@ -261,8 +270,9 @@ class ServedModel:
         return self._learned.fit(asked, self._takes) if self.type == CHAT else asked
 
     def _with_output(self, request: Request, wanted: OutputSpec, *, as_text: bool) -> Request:
-        """What the answer has to look like: in words, since not every server that takes a schema heeds it,
-        and by the wire's own mode where that leaves room for calls."""
+        """Add the form of the answer: in words, since not every server that accepts a schema follows it, and
+        by the wire's own mode if that allows calls.
+        """
         system = f"{request.system}\n\n{output_prompt(wanted)}".strip()
         if self._learned.no_schema or (as_text and (request.tools or _has_calls(request))):
             return replace(request, system=system)
@@ -270,11 +280,11 @@ class ServedModel:
         return replace(request, system=system, options=options)
 
     def _options(self, options: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        """What is asked for, over what the catalog has for this model."""
+        """Return the requested options, over the catalog's options for this model."""
         return without_removed(merge_options(self.traits.options, self.variant, options))
 
     async def cost_of(self, usage: Usage) -> float | None:
-        """What these tokens would cost; None if the price is unknown."""
+        """Return what these tokens would cost; None if the price is unknown."""
         return await self._price(usage)
 
     async def _with_price(self, events: Sequence[Event], request: Request) -> Sequence[Event]:
@@ -284,20 +294,23 @@ class ServedModel:
         return [*others, replace(end, usage=replace(usage, cost=await self.cost_of(usage)))]
 
     async def _price_lost(self, asked: Request, request: Request) -> None:
-        """Hand over, with its price, what was used for nothing."""
+        """Pass on, with its price, the usage of lost replies."""
         while asked.lost:
             usage = asked.lost[0].usage
             priced = replace(
                 usage, cost=await self.cost_of(usage)
-            )  # a cancel here is followed by another try
+            )  # If this is cancelled, another attempt follows.
             request.lost.append(LostReply(self.name, priced))
             asked.lost.pop(0)
 
     # ── calls as text ─────────────────────────────────────────────────────────────────────────────
 
     def _language(self, request: Request) -> Dialect | None:
-        """What reads calls from the text: the format the model was told to write, or, while its server makes
-        no native calls, the one its family is known for and those a person granted (D6)."""
+        """Return the dialect that reads calls from the text; None to read none.
+
+        That is the format the model was told to write. While its server makes no native calls, it is also the
+        one its family is known for, and those a user granted (D6).
+        """
         told = self._calls_as(request)
         names = [told] if told != NATIVE else []
         was_chosen = told != NATIVE and (request.dialect is not None or self._fallback is None)
@@ -309,22 +322,22 @@ class ServedModel:
 
     @property
     def reads_text(self) -> bool:
-        """Whether its text may hold calls."""
+        """Whether its text may contain calls."""
         return self.type == CHAT and self.traits.spills != NONE and not self._habits.calls
 
     def _may_write_calls(self, request: Request) -> bool:
-        """Whether its text is searched for calls at all: not without tools, nor after a native call."""
+        """Return whether its text is searched for calls: not without tools, nor after a native call."""
         if self._habits.calls or not (request.tools or _has_calls(request)):
             return False
         return not request.has_called(self.name)
 
     def _guesses(self, request: Request) -> bool:
-        """Whether text that looks like a call in another format is asked about (D7)."""
+        """Return whether text that looks like a call in another format needs approval (D7)."""
         spills = self.traits.spills
         return bool(request.tools) and spills not in (NONE, ANY.name) and self._may_write_calls(request)
 
     def _calls_as(self, request: Request) -> str:
-        """`native`, or the dialect in which this reply is to have its calls."""
+        """Return `native`, or the dialect in which this reply must write its calls."""
         return request.dialect or self._tools
 
     @property
@@ -333,7 +346,7 @@ class ServedModel:
         return self._fallback if refused and self._fallback is not None else self.traits.tools
 
     def _learn_from(self, error: ProviderError, request: Request) -> str | None:
-        if self.type != CHAT:  # what it is sent is all there is: nothing of it can be left out
+        if self.type != CHAT:  # Nothing of its input can be left out.
             request = replace(request, messages=())
         may_write_calls = request.dialect is None and self._tools == NATIVE and self._fallback is not None
         return self._learned.learn(error, request, wire=self._wire, may_write_calls=may_write_calls)
@@ -341,7 +354,7 @@ class ServedModel:
     # ── reasoning as tags ─────────────────────────────────────────────────────────────────────────
 
     def _reader(self, language: Dialect | None, request: Request, reply: str) -> EventFilter | None:
-        """What finds thoughts in the text, and calls where there may be some."""
+        """Return what finds reasoning in the text, and calls if there may be some."""
         thinking, inside = self.traits.reasoning != "apart", self._habits.begins_inside
         if language is not None:
             quotes = quotes_of(request)
@@ -369,7 +382,7 @@ def _has_calls(request: Request) -> bool:
 
 
 def _explained(part: Part, language: Dialect, request: Request) -> Part:
-    """A call that could not be read, with what was wrong with it in the words of its dialect."""
+    """Add to an unreadable call what was wrong with it, in the words of its dialect."""
     if not isinstance(part, ToolCall) or part.raw is None or part.result is None:
         return part
     text = explain(part.raw, language, request.tools)

@@ -1,9 +1,8 @@
-"""Finds out how a person signs in to a provider: with a key, or as the clouds have it.
+"""Find how to authenticate at a provider: with a key, or in the way of a cloud.
 
-A key that is set is what is sent. Else, by the provider's `auth`: an identity of Amazon's
-(`aws_sign_in.py`), an account of Google's, an application or a machine of Azure's, each from where its own
-programs look for it. All of it goes to the address of the catalog or of the person's own settings, and
-nowhere else (`tables.py`).
+A key that is set is sent. Otherwise, by the provider's `auth`: an identity of Amazon's (`aws_sign_in.py`), an
+account of Google's, an application or a machine of Azure's, each from where its own programs search for it.
+All of it goes only to the address of the catalog or of the user's own settings (`tables.py`).
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from dragoman.wire.auth.google import METADATA, GoogleMachine, google_credential
 from dragoman.wire.auth.token import TokenAuth
 from dragoman.wire.endpoint import Endpoint
 
-# Finds the key of a provider: given by the caller, from the environment, or where keys are stored.
+# Find the key of a provider: from the caller, from the environment, or from the key store.
 
 
 __all__ = ["SERVICE", "Key", "KeySource", "Keys"]
@@ -45,7 +44,7 @@ KeySource: TypeAlias = Literal["given", "environment", "keyring", "file"]
 
 @dataclass(slots=True, frozen=True)
 class Key:
-    """A key that was found. It is never printed; `name` says where the person keeps it."""
+    """A key that was found. It is never printed; `name` is where the user keeps it."""
 
     value: str = field(repr=False)
     name: str
@@ -53,11 +52,10 @@ class Key:
 
 
 class Keys:
-    """Looks for keys, each time anew: a key that is set later is found later.
+    """Searches for keys, again each time: a key that is set later is found later.
 
-    `given` holds keys by provider. The keyring is asked only if its package is there and nothing else has
-    the key; a keyring that is locked or broken has none. The file that holds keys where there is no keyring
-    comes last.
+    `given` has keys by provider. The keyring is asked only if its package is installed and nothing else has
+    the key; a locked or broken keyring has none. The file with keys for systems without a keyring comes last.
     """
 
     def __init__(
@@ -68,7 +66,7 @@ class Keys:
         use_keyring: bool = True,
         use_file: bool | None = None,
     ) -> None:
-        """Without a keyring there is no file either, unless it is asked for."""
+        """Set up the search. Without a keyring the file is not used either, unless requested."""
         self._given = dict(given or {})
         self.environment = environment
         self._use_keyring = use_keyring
@@ -78,7 +76,7 @@ class Keys:
         return f"Keys(given for {', '.join(self._given) or 'nobody'})"
 
     def at_hand(self) -> Keys:
-        """The same without the keyring, which may be slow, or locked and ask the person."""
+        """Return the same search without the keyring, which may be slow, or locked and prompt the user."""
         return Keys(self._given, environment=self.environment, use_keyring=False, use_file=self._use_file)
 
     def find(self, provider: Provider) -> Key | None:
@@ -103,7 +101,7 @@ _GOOGLE = ("GOOGLE_APPLICATION_CREDENTIALS", "VERTEXAI_CREDENTIALS", "VERTEX_CRE
 
 _FIRMWARE = Path("/sys/class/dmi/id")
 
-# What is looked at beside the keys, for who has none of it.
+# What is checked besides the keys, for the message if nothing is found.
 _WAYS: dict[AuthKind, str] = {
     "key": "",
     "aws": WAYS,
@@ -115,13 +113,15 @@ _WAYS: dict[AuthKind, str] = {
 
 
 def reach(provider: Provider, keys: Keys) -> Endpoint:
-    """The endpoint of a provider, signed in. ConfigError says what is missing, and where it was sought."""
+    """Return the endpoint of a provider, authenticated. ConfigError names what is missing, and where it was
+    searched.
+    """
     address = provider.address(keys.environment)
     return provider.reached(address, sign_in(provider, keys, address))
 
 
 def sign_in(provider: Provider, keys: Keys, address: str) -> ProviderAuth:
-    """How requests to the provider are signed. ConfigError names every variable that was looked at."""
+    """Return the authentication for the provider. ConfigError names every variable that was checked."""
     found = find_auth(provider, keys, address)
     if found is not None:
         return found
@@ -139,7 +139,7 @@ def sign_in(provider: Provider, keys: Keys, address: str) -> ProviderAuth:
 
 
 def find_auth(provider: Provider, keys: Keys, address: str = "") -> ProviderAuth | None:
-    """What the person has set for this provider; None where there is nothing."""
+    """Return what the user has set for this provider; None if nothing."""
     key = keys.find(provider)
     environment = keys.environment
     if key is not None:
@@ -158,7 +158,7 @@ def find_auth(provider: Provider, keys: Keys, address: str = "") -> ProviderAuth
 
 
 def describe_auth(provider: Provider, keys: Keys) -> str | None:
-    """For a list: what was found, in words without a secret. None where there is nothing."""
+    """Return what was found, in words without a secret, for a list. None if nothing."""
     if (key := keys.find(provider)) is not None:
         return f"key found in the {key.source} ({key.name})" if key.source != "given" else "key given"
     try:
@@ -169,7 +169,7 @@ def describe_auth(provider: Provider, keys: Keys) -> str | None:
 
 
 def _machine(environment: Mapping[str, str]) -> str:
-    """Whose machine this is, as its firmware says; nothing where others' variables are looked at."""
+    """Return the machine's vendor from its firmware; empty if another environment is examined."""
     if environment is not os.environ:
         return ""
     try:
@@ -246,5 +246,5 @@ def _entra(environment: Mapping[str, str]) -> ProviderAuth | None:
 
 
 def _authority(host: str | None) -> str:
-    """People set it with and without https://."""
+    """Return the authority as a URL: users set it with and without https://."""
     return AUTHORITY if not host else host if "://" in host else f"https://{host}"

@@ -1,4 +1,4 @@
-"""The files that lie at providers, of all accounts that models are asked with."""
+"""Manage the files at providers, for all accounts that models use."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from dragoman.wire.http_client.client import HttpClient
 
 
 class ProviderUploads:
-    """One `Uploads` for each provider that keeps files. `reach` finds its address and key.
+    """One `Uploads` for each provider that stores files. `reach` returns its address and key.
 
-    With `lasting`, the store of a conversation remembers what was uploaded for it, longer than this process.
+    With `lasting`, the store of a conversation remembers its uploads longer than this process.
     """
 
     def __init__(self, client: HttpClient, reach: Callable[[Provider], Endpoint]) -> None:
@@ -24,10 +24,10 @@ class ProviderUploads:
         self._client = client
         self._reach = reach
         self._present: dict[str, Uploads] = {}  # by provider
-        self._former: list[Uploads] = []  # of keys and addresses that are others by now
+        self._former: list[Uploads] = []  # of former keys and addresses
 
     def of(self, provider: Provider) -> Uploads | None:
-        """The files that lie there, of all its models; None where it keeps none."""
+        """Return the uploads there, of all its models; None if it stores no files."""
         if provider.files.upload_above is None or provider.wire not in SERVICES:
             return None
         if provider.name not in self._present:
@@ -37,20 +37,20 @@ class ProviderUploads:
         return self._present[provider.name]
 
     def forget(self, provider: str) -> None:
-        """Its key or address is another one by now."""
+        """Handle a changed key or address of a provider."""
         if (uploads := self._present.pop(provider, None)) is not None:
             self._former.append(uploads)
 
     async def delete_unwanted(
         self, store: KeepsProviderFiles, find: Callable[[str], Provider | None]
     ) -> None:
-        """Delete what was uploaded for conversations that are gone, as far as its account can be reached."""
+        """Delete what was uploaded for deleted conversations, as far as its account is reachable."""
         by_account: dict[str, list[ProviderFile]] = {}
         for file in await store.unwanted_provider_files(self._client.clock()):
             by_account.setdefault(file.account, []).append(file)
         for account, files in by_account.items():
             provider = find(account.partition(":")[0])
-            with suppress(ConfigError):  # it has no key any more
+            with suppress(ConfigError):  # its key was removed
                 if provider is not None:
                     self.of(provider)
             for uploads in (*self._present.values(), *self._former):

@@ -1,4 +1,4 @@
-"""The wires there are, by name: one for each protocol, and one for each kind of model that does not talk."""
+"""List the wires, by name: one for each protocol, and one for each kind of media model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ MEDIA_WIRES: dict[ModelType, Callable[..., Wire]] = {
     "audio-stt": OpenAITranscription,
     "audio-tts": OpenAISpeech,
 }
-_IMITATED = ("openai_chat", "openai_responses")  # who speaks one of these may speak those, too
+# A server that implements one of these may implement the others, too.
+_IMITATED = ("openai_chat", "openai_responses")
 
 WIRES: dict[str, Callable[..., Wire]] = {
     "openai_chat": openai_chat.WIRE,
@@ -40,7 +41,7 @@ WIRES: dict[str, Callable[..., Wire]] = {
 
 
 def wire(name: str, *, quirks: Quirks = NO_QUIRKS) -> Wire:
-    """The wire of this name, or of the only one that begins like this."""
+    """Return the wire with this name, or the only one that begins like this."""
     meant = [known for known in WIRES if name and known.startswith(name)]
     if name not in WIRES and len(meant) != 1:
         raise ConfigError(sentence("wire.unknown", name=name, known=", ".join(WIRES)))

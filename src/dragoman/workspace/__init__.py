@@ -1,1 +1,1 @@
-"""The folder that tools work in: what is there, what a turn changed, as a diff, and the way back."""
+"""Manage the folder that tools work in: its files, the changes of each turn as diffs, and reverts."""

@@ -1,4 +1,4 @@
-"""Which record wrote each line of a file, as far as the records reach back."""
+"""Find the record that wrote each line of a file, as far as the records reach back."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dragoman.workspace.states import ChangeRecord, FileState
 
 @dataclass(slots=True, frozen=True)
 class BlamedLine:
-    """`record` is None where somebody else wrote it, or where it is older than the records."""
+    """A line of a file. `record` is None if no recorded call wrote it, or if it is older than the records."""
 
     text: str
     record: ChangeRecord | None
@@ -20,8 +20,10 @@ class BlamedLine:
 def blame(
     path: str, now: bytes, records: Sequence[ChangeRecord], contents: Callable[[FileState], bytes | None]
 ) -> list[BlamedLine]:
-    """`records` are those that changed this path, the oldest first. What was taken back
-    is left out."""
+    """Return the lines of a file with their records. Reverted records are left out.
+
+    `records` are those that changed this path, the oldest first.
+    """
     lines: list[str] = []
     authors: list[ChangeRecord | None] = []
 
@@ -41,7 +43,7 @@ def blame(
 
 
 def in_effect(records: Sequence[ChangeRecord]) -> list[ChangeRecord]:
-    """The calls' records that were not taken back, or were brought again."""
+    """Return the calls' records that were not reverted, or were redone."""
     active: dict[int, ChangeRecord] = {}
     taken: dict[int, dict[int, ChangeRecord]] = {}  # by the revert that took them
     for record in records:

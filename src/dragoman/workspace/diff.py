@@ -1,4 +1,4 @@
-"""Changes of files as unified diffs, with renames; and lines word by word, for who shows them in colours."""
+"""Show changes of files as unified diffs, with renames, and compare lines word by word for display."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from typing import Literal, TypeAlias
 
 from dragoman.workspace.states import FileChange, FileState, holds
 
-# Which lines of two texts are the same ones: near-linear, however often lines recur.
+# Match equal lines of two texts in near-linear time, however often lines recur.
 #
-# Lines that are on both sides equally often are paired first, and the longest run of pairs that do not cross
-# is kept. What lies between two of them is a smaller text of the same kind.
+# Lines that occur equally often on both sides are paired first, and the longest run of pairs that do not
+# cross is kept. The lines between two such pairs are a smaller problem of the same kind.
 
 
-Pair: TypeAlias = tuple[int, int]  # a line of the one text, and the same one in the other
+Pair: TypeAlias = tuple[int, int]  # a line of one text, and the equal line of the other
 
 _SMALL = 10_000  # lines times lines that difflib compares: its time grows with the cube of them
 
 
 def matching_lines(old: Sequence[str], new: Sequence[str]) -> list[Pair]:
-    """Pairs of equal lines, in order on both sides."""
+    """Return pairs of equal lines, in order on both sides."""
     found: list[Pair] = []
     left = [(0, len(old), 0, len(new))]
     while left:
@@ -53,7 +53,7 @@ def _compared(a: Sequence[str], b: Sequence[str]) -> Iterator[Pair]:
 
 
 def _anchors(a: Sequence[str], b: Sequence[str]) -> list[Pair]:
-    """Lines that are there once on both sides; where there are none, those that are there equally often."""
+    """Pair lines that occur once on both sides; if there are none, those that occur equally often."""
     counts, others = Counter(a), Counter(b)
     once = [line for line, count in counts.items() if count == others[line] == 1]
     paired = set(once or (line for line, count in counts.items() if count == others[line]))
@@ -62,7 +62,7 @@ def _anchors(a: Sequence[str], b: Sequence[str]) -> list[Pair]:
 
 
 def _numbered(lines: Sequence[str], wanted: set[str]) -> dict[tuple[str, int], int]:
-    """Where the first, the second … of each of these lines stands."""
+    """Return the positions of the first, the second … occurrence of each of these lines."""
     seen: Counter[str] = Counter()
     found: dict[tuple[str, int], int] = {}
     for place, line in enumerate(lines):
@@ -73,8 +73,8 @@ def _numbered(lines: Sequence[str], wanted: set[str]) -> dict[tuple[str, int], i
 
 
 def _longest_rising(pairs: Sequence[Pair]) -> list[Pair]:
-    """As many as can be kept, in the order of the first side, so that the second side rises too."""
-    ends: list[int] = []  # the least second side that a run of this length ends with
+    """Return as many pairs as possible, so that both sides rise."""
+    ends: list[int] = []  # the smallest second side that a run of this length ends with
     last: list[int] = []  # the pair it ends with
     before: list[int] = []
     for place, (_, j) in enumerate(pairs):
@@ -98,8 +98,8 @@ Opcode: TypeAlias = tuple[str, int, int, int, int]
 
 CONTEXT = 3  # lines around a change
 _LONGEST = 400_000  # characters of one file's diff
-_ALIKE = 0.6  # of their lines: then a file that came is one that went
-_PAIRS = 2_500  # that are compared for it
+_ALIKE = 0.6  # minimum share of equal lines for which a new file counts as a removed file
+_PAIRS = 2_500  # maximum number of pairs compared for this
 _TEXT = 2_000_000  # bytes of a file whose lines are compared
 _WORD = re.compile(r"\w+|\s+|[^\w\s]")
 _ESCAPES = {
@@ -113,7 +113,7 @@ _ESCAPED = re.compile(rb"\\([0-3][0-7]{2}|.)", re.DOTALL)
 
 @dataclass(slots=True, frozen=True)
 class FileDiff:
-    """What happened to one file. `text` is a unified diff that `git apply` and `patch` understand."""
+    """The change of one file. `text` is a unified diff that `git apply` and `patch` understand."""
 
     path: str
     status: Status
@@ -121,13 +121,13 @@ class FileDiff:
     added: int = 0  # lines
     removed: int = 0
     binary: bool = False
-    old_path: str | None = None  # of one that was renamed
-    truncated: bool = False  # the text does not hold all of it
+    old_path: str | None = None  # of a renamed file
+    truncated: bool = False  # the text is incomplete
 
 
 @dataclass(slots=True, frozen=True)
 class Side:
-    """One side of a diff: None for `data` where the bytes were not recorded."""
+    """One side of a diff. `data` is None if the bytes were not recorded."""
 
     state: FileState
     data: bytes | None
@@ -143,7 +143,7 @@ class Side:
 
 
 def diff_of(changes: Sequence[FileChange], contents: Callable[[FileState], bytes | None]) -> list[FileDiff]:
-    """Files only: folders come and go with them."""
+    """Return the diffs of files only: folders appear and disappear with them."""
 
     def side(state: FileState | None) -> Side | None:
         return None if state is None or not holds(state) else Side(state, contents(state))
@@ -164,7 +164,7 @@ def diff_of(changes: Sequence[FileChange], contents: Callable[[FileState], bytes
 def renames_of(
     changes: Sequence[FileChange], contents: Callable[[FileState], bytes | None]
 ) -> dict[str, str]:
-    """What came, with what it was before: as a diff of these changes tells it."""
+    """Return the old path of each renamed file, as the diff of these changes shows it."""
     gone = {one.path: one.before for one in changes if one.before is not None and not holds(one.after)}
     came = {one.path: one.after for one in changes if one.after is not None and not holds(one.before)}
     sides = [
@@ -175,7 +175,9 @@ def renames_of(
 
 
 def diff_texts(path: str, old: bytes | None, new: bytes | None) -> FileDiff:
-    """Of one file that would be written: what a question shows. Not all of it where bytes are no text."""
+    """Return the diff of one file that would be written, for an approval request. Truncated if bytes are not
+    text.
+    """
     before = Side(FileState("file", 0o644), old) if old is not None else None
     after = Side(FileState("file", 0o644), new) if new is not None else None
     found = _file_diff(path, before, after, None)
@@ -183,7 +185,7 @@ def diff_texts(path: str, old: bytes | None, new: bytes | None) -> FileDiff:
 
 
 def _is_text(data: bytes | None) -> bool:
-    """Whether the lines of a diff are its very characters."""
+    """Return whether the lines of a diff contain exactly its characters."""
     try:
         (data or b"").decode()
     except UnicodeDecodeError:
@@ -192,7 +194,7 @@ def _is_text(data: bytes | None) -> bool:
 
 
 def joined(diffs: Sequence[FileDiff], longest: int | None = None) -> str:
-    """One text; with `longest`, cut off where it is longer, and that said."""
+    """Join the diffs. A text longer than `longest` is cut off, with a note."""
     text = "".join(one.text for one in diffs)
     if longest is None or is_whole(diffs, longest):
         return text
@@ -203,7 +205,7 @@ def joined(diffs: Sequence[FileDiff], longest: int | None = None) -> str:
 
 
 def is_whole(diffs: Sequence[FileDiff], longest: int) -> bool:
-    """Whether all that changes is in a text of so many characters."""
+    """Return whether a text of that length shows all changes."""
     return sum(len(one.text) for one in diffs) <= longest and not any(one.truncated for one in diffs)
 
 
@@ -248,7 +250,7 @@ def _file_diff(path: str, before: Side | None, after: Side | None, old_path: str
 
 
 def _exchange(gone: FileDiff, came: FileDiff) -> FileDiff:
-    """A link in place of a file, or a file in place of a link: git takes no change of one into the other."""
+    """Combine the diffs of a link replaced by a file, or the reverse: git cannot apply that as one change."""
     return replace(
         came,
         status="modified",
@@ -275,7 +277,7 @@ def _hunks(old: Sequence[str], new: Sequence[str], opcodes: Sequence[Opcode]) ->
 
 
 def hunk_groups(opcodes: Sequence[Opcode]) -> Iterator[list[Opcode]]:
-    """Changes with so much around them; those that are near each other together."""
+    """Yield changes with their context, with nearby ones in one group."""
     group: list[Opcode] = []
     for place, (tag, i1, i2, j1, j2) in enumerate(opcodes):
         if tag != "equal":
@@ -310,7 +312,7 @@ def _line(mark: str, line: str) -> Iterator[str]:
 
 
 def opcodes_of(old: Sequence[str], new: Sequence[str]) -> list[Opcode]:
-    """How one list of lines becomes the other: what is equal, and what lies between."""
+    """Return how one list of lines becomes the other: equal runs, and the changes between them."""
     found: list[Opcode] = []
     i = j = 0
     for a, b in [*matching_lines(old, new), (len(old), len(new))]:
@@ -327,7 +329,7 @@ def opcodes_of(old: Sequence[str], new: Sequence[str]) -> list[Opcode]:
 
 
 def words(old: str, new: str) -> tuple[list[tuple[bool, str]], list[tuple[bool, str]]]:
-    """Two lines in pieces, each with whether it differs."""
+    """Split two lines into chunks, each with whether it differs."""
     a, b = _WORD.findall(old), _WORD.findall(new)
     left: list[tuple[bool, str]] = []
     right: list[tuple[bool, str]] = []
@@ -343,7 +345,7 @@ def words(old: str, new: str) -> tuple[list[tuple[bool, str]], list[tuple[bool, 
 
 
 def _renames(gone: dict[str, Side], came: dict[str, Side]) -> dict[str, str]:
-    """What came, with what it was before: the same bytes, or most of the same lines."""
+    """Return the old path of each new file that has the same bytes, or mostly the same lines."""
     found: dict[str, str] = {}
     left = dict(gone)
     for path, side in came.items():
@@ -378,7 +380,7 @@ def _likeness(one: Side, other: Side) -> float:
 
 
 def lines_of(data: bytes) -> list[str]:
-    """Lines with their ends. What is no UTF-8 is shown as well as it can be."""
+    """Return lines with their ends. Invalid UTF-8 is shown as well as possible."""
     *lines, last = data.decode(errors="replace").split("\n")
     return [f"{line}\n" for line in lines] + ([last] if last else [])
 
@@ -396,7 +398,7 @@ def _name(path: str) -> str:
 
 
 def quoted(path: str, prefix: str = "") -> str:
-    """As git writes names that would break a line, or lose their ends."""
+    """Quote names as git does, if they would break a line or lose their ends."""
     whole = prefix + path
     plain = all(character.isprintable() and character not in '"\\' for character in whole)
     if plain and whole == whole.strip():
@@ -411,7 +413,7 @@ def _as_printable(character: str) -> str:
 
 
 def unquoted(text: str) -> str:
-    """A name as it stands in a patch, quoted or not."""
+    """Return a name from a patch, quoted or not."""
     found = _QUOTED.match(text)
     if found is None:
         return text
@@ -422,4 +424,4 @@ def unquoted(text: str) -> str:
 def _unescaped(found: re.Match[bytes]) -> bytes:
     if found[1].isdigit():
         return bytes([int(found[1], 8)])
-    return _UNESCAPES.get(found[1], found[0])  # who did not mean to escape anything wrote a backslash
+    return _UNESCAPES.get(found[1], found[0])  # The backslash was not meant as an escape.

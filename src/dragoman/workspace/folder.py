@@ -1,4 +1,4 @@
-"""Open folders by descriptor: what is done below one is done there, and no link leads out of it."""
+"""Open folders by descriptor, so that operations below a folder stay in it and no link leads out."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from dragoman.errors import ToolFailed
 EntryKind: TypeAlias = Literal["file", "folder", "link", "other"]
 
 DEEPEST = 100  # steps of a path
-BESIDE = ".dragoman-"  # what a file is called while it is written
-_STEPWISE = os.open in os.supports_dir_fd  # else a link that appears between check and use is followed
+BESIDE = ".dragoman-"  # the name of a file while it is written
+_STEPWISE = os.open in os.supports_dir_fd  # Otherwise a link made between check and use would be followed.
 _NOFOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
 _NO_LINKS: int = _NOFOLLOW | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-_NO_WAIT: int = getattr(os, "O_NONBLOCK", 0)  # a pipe without a writer would be waited for
+_NO_WAIT: int = getattr(os, "O_NONBLOCK", 0)  # Opening a pipe without a writer would block.
 _OWN_FILES = Path("/proc/self/fd")  # some containers have none
-_UNREAD: int = getattr(os, "O_PATH", 0) if _OWN_FILES.is_dir() else 0  # also where nobody may look into it
+# also for a folder without read permission
+_UNREAD: int = getattr(os, "O_PATH", 0) if _OWN_FILES.is_dir() else 0
 _FOLDER: int = os.O_RDONLY | _NO_LINKS | getattr(os, "O_DIRECTORY", 0)
 
 
@@ -36,10 +37,10 @@ class Entry:
 
 @dataclass(slots=True, frozen=True)
 class OpenFolder:
-    """An open folder. What is done in it is done there, even if its name leads to another one by now."""
+    """An open folder. Operations apply to this folder, even if its name now leads to another one."""
 
-    path: Path  # of the folder that was opened first, where there is a descriptor: nothing else needs it
-    fd: int | None  # None where the system cannot go step by step
+    path: Path  # of the folder that was opened first, if there is a descriptor: nothing else needs it
+    fd: int | None  # None if the system cannot open step by step
 
     def open(self, name: str, flags: int) -> int:
         return os.open(self.named(name), flags | _NO_LINKS, 0o666, dir_fd=self.fd)
@@ -59,7 +60,7 @@ class OpenFolder:
             return sorted(map(_entry, found), key=lambda entry: entry.name)
 
     def read(self, name: str, most: int) -> bytes:
-        """Of a regular file. A pipe would never end, and a device does what it likes."""
+        """Return the bytes of a regular file. A pipe would never end, and a device could do anything."""
         with os.fdopen(self.open(name, os.O_RDONLY | _NO_WAIT), "rb") as file:
             found = os.fstat(file.fileno())
             if stat.S_ISDIR(found.st_mode):
@@ -72,33 +73,35 @@ class OpenFolder:
         return data
 
     def read_with_status(self, name: str, most: int) -> tuple[bytes, os.stat_result, os.stat_result]:
-        """The bytes of a regular file, and its status before and after they were read. OSError where it is
-        none; of a file that is longer than `most`, one byte more than that."""
+        """Return the bytes of a regular file, and its status before and after the read.
+
+        At most `most` + 1 bytes are returned. Raises OSError if it is not a regular file.
+        """
         with os.fdopen(self.open(name, os.O_RDONLY | _NO_WAIT), "rb") as file:
             before = os.fstat(file.fileno())
             if not stat.S_ISREG(before.st_mode):
                 raise OSError(errno.EINVAL, "it is not a regular file")
-            data = file.read(min(before.st_size, most) + 1)  # room is made for all that is asked for
+            data = file.read(min(before.st_size, most) + 1)  # `read` allocates the whole requested size
             return data, before, os.fstat(file.fileno())
 
     def status(self, name: str) -> os.stat_result:
-        """Of the thing itself, also where it is a link."""
+        """Return the status of the entry itself, even if it is a link."""
         if self.fd is None:
             return os.lstat(self.path / name)
         return os.stat(name, dir_fd=self.fd, follow_symlinks=False)
 
     def target(self, name: str) -> str:
-        """Where a link leads, as it is written in it."""
+        """Return the target of a link, as written in it."""
         return os.readlink(name if self.fd is not None else str(self.path / name), dir_fd=self.fd)
 
     def mode(self, name: str) -> int:
-        """The rights of a file that may be written."""
+        """Return the mode of a file. Raises ToolFailed if it cannot be written."""
         if not os.access(self.named(name), os.W_OK, dir_fd=self.fd):
             raise ToolFailed(f"You cannot write {name!r}.")
         return stat.S_IMODE(os.stat(self.named(name), dir_fd=self.fd, follow_symlinks=False).st_mode)
 
     def put(self, name: str, data: bytes, mode: int | None, *, sync: bool = False) -> None:
-        """Written beside, then renamed: a reader, or a crash, finds the old file or the new one."""
+        """Write a temporary file and rename it: a reader, or a crash, finds the old file or the new one."""
         beside = f"{BESIDE}{token_hex(8)}"
         try:
             with os.fdopen(self.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
@@ -115,7 +118,7 @@ class OpenFolder:
             raise
 
     def link(self, name: str, target: str) -> None:
-        """A link with this target, in place of whatever file or link has the name."""
+        """Make a link with this target, in place of any file or link with that name."""
         beside = f"{BESIDE}{token_hex(8)}"
         os.symlink(target, self.named(beside), dir_fd=self.fd)
         try:
@@ -126,11 +129,11 @@ class OpenFolder:
             raise
 
     def remove(self, name: str) -> None:
-        """A file, or a link itself."""
+        """Remove a file, or a link itself."""
         os.unlink(self._own(name), dir_fd=self.fd)
 
     def remove_folder(self, name: str) -> None:
-        """OSError where it is not empty."""
+        """Remove a folder. Raises OSError if it is not empty."""
         os.rmdir(self._own(name), dir_fd=self.fd)
 
     def set_folder_mode(self, name: str, mode: int) -> None:
@@ -146,13 +149,13 @@ class OpenFolder:
             os.close(fd)
 
     def below(self, name: str) -> OpenFolder:
-        """A folder in this one. OSError where it is a link, or no folder."""
+        """Open a folder in this one. Raises OSError if it is a link, or not a folder."""
         if self.fd is None:
             return OpenFolder(Path(self.named(name)), None)
         return OpenFolder(self.path, self.open(name, _FOLDER))
 
     def named(self, name: str) -> str:
-        """What the system calls a file of this folder."""
+        """Return the system's name for a file of this folder."""
         if self.fd is not None:
             return name
         below = Path(os.path.realpath(self.path), name)
@@ -161,14 +164,18 @@ class OpenFolder:
         return str(below)
 
     def _own(self, name: str) -> str:
-        """The same for what is removed or replaced: it may be a link, since that is not followed."""
+        """Return the system's name of an entry to remove or replace: it may be a link, since that is not
+        followed.
+        """
         return name if self.fd is not None else str(Path(os.path.realpath(self.path), name))
 
 
 @contextmanager
 def open_folder(root: Path, steps: Sequence[str], *, create: bool = False) -> Iterator[OpenFolder]:
-    """Go down from a folder. A link on the way is refused, wherever it leads: a rule on `secrets/*` holds for
-    whatever is there, and a link that somebody puts there meanwhile helps nobody."""
+    """Open a folder below another. Any link on the way is refused.
+
+    So a rule on `secrets/*` applies to whatever is there, and a link made meanwhile has no effect.
+    """
     here = open_root(root)
     try:
         for step in steps:
@@ -184,14 +191,14 @@ def open_folder(root: Path, steps: Sequence[str], *, create: bool = False) -> It
 
 
 def open_root(root: Path) -> OpenFolder:
-    """The workspace itself: that one may be reached through a link."""
+    """Open the workspace itself, which may be reached through a link."""
     return OpenFolder(root, os.open(root, _FOLDER & ~_NOFOLLOW) if _STEPWISE else None)
 
 
 def _entry(found: os.DirEntry[str]) -> Entry:
     try:
         status = found.stat(follow_symlinks=False)
-    except OSError:  # gone already
+    except OSError:  # already removed
         return Entry(found.name, "other", 0)
     return Entry(found.name, kind_of(status.st_mode), status.st_size)
 
@@ -205,7 +212,7 @@ def kind_of(mode: int) -> EntryKind:
 
 
 def paths_inside(root: Path, paths: Iterable[Path]) -> Iterator[str]:
-    """As the paths in the workspace begin; those outside of it are left out."""
+    """Yield the paths that are inside the workspace, relative to it; the others are left out."""
     for path in paths:
         relative = os.path.relpath(path.resolve(), root)
         if relative != "." and not relative.startswith(".."):

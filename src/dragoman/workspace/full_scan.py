@@ -1,4 +1,4 @@
-"""Looks at the folder, compared with what was seen at the last one, by this program or another."""
+"""Scan the folder and compare it with the last scan, made by this program or another."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 
-# Looks at a whole folder by the fastest way that misses nothing: what the system reports, or a walk.
+# Scan a whole folder in the fastest way that misses nothing: with the system's reports, or a walk.
 
 
-WATCH_FROM = 2_000  # files: in fewer, a walk takes as long as a commit of its result
+WATCH_FROM = 2_000  # files: in fewer, a walk takes as long as committing its result
 TRUSTED = 300.0  # seconds after which a walk checks that the system reported everything
-_PAUSE = 600.0  # seconds after which a folder that was too big is looked through again
+_PAUSE = 600.0  # seconds after which a folder that was too big is scanned again
 _log = logging.getLogger(__name__)
 
 
 class WholeLooks:
-    """`trusted`: for how many seconds what the system reports is relied upon without a walk."""
+    """Scans of the whole folder. `trusted`: the seconds for which reports are relied upon without a walk."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class WholeLooks:
         self._skip = skip
         self._watch_from: int | None = watch_from  # None: the system cannot watch this folder
         self._watch: FolderWatch | None = None
-        self._last: tuple[Known, IgnoreReader] | None = None  # of a look that reports can go on from
+        self._last: tuple[Known, IgnoreReader] | None = None  # of a scan from which reports can continue
         self._trusted_for = trusted
         self._trusted = 0.0
         self._too_big: tuple[float, str] | None = None
@@ -59,14 +59,16 @@ class WholeLooks:
             self._watch = None
 
     def walk_next(self) -> None:
-        """What is known is not what the last look left: the next one goes through everything."""
+        """Make the next scan a walk, because the last scan no longer matches what is known."""
         self._last = None
 
     def look(self, known: Known, keep: Callable[[bytes], str], earlier: IgnoreReader | None) -> Look:
-        """Everything that is not ignored, compared with what is known. LookStopped where that is too much."""
+        """Scan everything that is not ignored, and compare it with what is known. Raises LookStopped if it is
+        too much.
+        """
         if self._too_big is not None and time.monotonic() < self._too_big[0]:
             raise LookStopped(self._too_big[1])
-        last, self._last = self._last, None  # reports are taken once: a look that fails loses them
+        last, self._last = self._last, None  # Reports are taken only once: a failed scan loses them.
         reported = self._watch.take() if self._watch is not None else None
         try:
             if reported is None or last is None or not self._suffices(known, reported, last, earlier):
@@ -117,7 +119,9 @@ class WholeLooks:
         last: tuple[Known, IgnoreReader],
         earlier: IgnoreReader | None,
     ) -> bool:
-        """Whether what is not reported is as it was at the last look, and ignored by the same rules."""
+        """Return whether everything unreported is unchanged since the last scan, and ignored by the same
+        rules.
+        """
         if known is not last[0] or (earlier is not None and earlier.walk is not last[1].walk):
             return False
         if any(name in IGNORE_FILES for names in reported.values() for name in names):
@@ -131,7 +135,7 @@ class WholeLooks:
             root.close()
 
     def _check(self, look: Look, reported: Reported) -> None:
-        """After a walk: where one change was not reported others may not be, either."""
+        """Check after a walk that all changes were reported. If one was missed, others may be, too."""
         since = self._watch.peek() if self._watch is not None else None
         missed = [one.path for one in look.changes if not covers((reported, since or {}), one.path)]
         if missed and since is not None:
@@ -144,43 +148,43 @@ class WholeLooks:
 
 
 class Looks:
-    """What is known of the folder. Whoever uses this holds the lock of its history."""
+    """What is known of the folder. The caller holds the lock of its history."""
 
     def __init__(self, root: Path, limits: SnapshotLimits, skip: Sequence[str], *, watch_from: int) -> None:
         self._root = root
         self._limits = limits
         self._skip = skip
         self._known = Known()
-        self._generation: str | None = None  # of the last look that `_known` is of
-        self._loaded: set[str] | None = set()  # paths of which all is known that there is; None: of all
+        self._generation: str | None = None  # of the last scan that `_known` reflects
+        self._loaded: set[str] | None = set()  # paths of which everything stored is loaded; None: of all
         self._whole = WholeLooks(root, limits, skip, watch_from=watch_from)
 
     def close(self) -> None:
         self._whole.close()
 
     def find(self, path: str) -> FileState | None:
-        """As it was when it was last looked at."""
+        """Return the state of a path at the last scan."""
         return self._known.find(path)
 
     @property
     def parsed(self) -> dict[bytes, GitIgnoreSpec]:
-        """What is known of ignore files, by their text."""
+        """The parsed ignore files, by their text."""
         return self._known.parsed
 
     def opaque(self) -> list[tuple[str, FileState]]:
-        """The files whose bytes are not kept."""
+        """Return the files whose bytes are not kept."""
         found = ((path, self._known.find(path)) for path in sorted(self._known.opaque))
         return [(path, state) for path, state in found if state is not None]
 
     def refresh(self, file: SnapshotFile) -> None:
-        """Another program may have looked since: then what is known is read again, when it is needed."""
+        """Discard what is known if another program has scanned since: it is read again when needed."""
         generation = file.get("generation") or "0"
         if generation != self._generation:
             self._known = Known(parsed=self._known.parsed)
             self._generation, self._loaded = generation, set()
 
     def distrust(self) -> None:
-        """What is known may be ahead of what is stored."""
+        """Force a refresh, because what is known may be ahead of what is stored."""
         self._generation = None
 
     def look(
@@ -192,7 +196,7 @@ class Looks:
         earlier: IgnoreReader | None = None,
         all_ignored: bool = False,
     ) -> Look:
-        """In a transaction. Everything, or these paths; what is found changed becomes part of the history."""
+        """Scan everything, or these paths, and add changes to the history. Call it in a transaction."""
         self._load(file, paths)
         complete = file.get("complete") is not None
         if paths is None:
@@ -207,13 +211,13 @@ class Looks:
             looker = Looker(self._root, self._known, self._limits, file.put, self._skip)
             look = looker.named(paths, earlier, all_ignored=all_ignored)
             if look.shown:
-                self._whole.walk_next()  # nobody will report what is hidden again
+                self._whole.walk_next()  # Hidden entries are not reported again.
         changes = look.changes if complete else records.told_from_new(look.changes)
         file.forget_files(look.dropped)
         file.save_files(look.seen)
         if records.opened():
-            # A record ends with the rules that it began with: what other looks hid, or showed, meanwhile is
-            # shown, or hidden, again, and comes to nothing.
+            # A record ends with the ignore rules it began with. So entries that other scans hid or showed
+            # meanwhile are shown or hidden again, and the two changes cancel out.
             file.add_deltas([*look.hidden, *changes])
         if look.dropped or look.seen:
             self._generation = str(int(file.get("generation") or "0") + 1)
@@ -221,7 +225,7 @@ class Looks:
         return look
 
     def _load(self, file: SnapshotFile, paths: Sequence[str] | None) -> None:
-        """A look at a few paths of a big folder need not wait for all the others."""
+        """Load what is stored. A scan of a few paths of a big folder loads only these."""
         if self._loaded is None:
             return
         if paths is None:

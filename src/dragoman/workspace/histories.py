@@ -1,4 +1,4 @@
-"""The histories beside one store: of the folders that turns work in here, and of others."""
+"""Manage the histories of one store: those of the folders that turns work in here, and others."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ _MOST_OPEN = 16
 
 
 class Histories:
-    """`folder` is where the records are: None where there is no place for them. Without `records` nothing new
-    is recorded."""
+    """All histories. `folder` contains the records; None if they have no place. Without `records`, nothing
+    new is recorded.
+    """
 
     def __init__(
         self,
@@ -41,29 +42,31 @@ class Histories:
 
     @property
     def left_out(self) -> list[Path]:
-        """What is never recorded nor copied: our own files, where they lie in a workspace."""
+        """The paths that are never recorded or copied: our own files, if they are in a workspace."""
         return [*([self.folder] if self.folder is not None else []), *self._skip]
 
     def at(self, workspace: Path | None) -> WorkspaceHistory | None:
-        """The one of a folder that is worked in. None where nothing is to be recorded."""
+        """Return the history of a folder in use. None if nothing is recorded."""
         if workspace is None or self.folder is None or not self.records:
             return None
         root = workspace.resolve()
         history = self._open.pop(root, None)
         if history is None:
             history = WorkspaceHistory(root, self.folder, limits=self.limits, skip=self._skip)
-        self._open[root] = history  # at the end: it is the last that was used
+        self._open[root] = history  # at the end, because it is the last used
         return history
 
     def close_idle(self) -> None:
-        """All but the last that were used: each holds files open, and there is one for every copy that a fork
-        has. They open again when they are needed."""
+        """Close all histories but the last used. They open again when needed.
+
+        Each has open files, and every copy for a fork has its own history.
+        """
         for history in [*self._open.values()][:-_MOST_OPEN]:
             history.close()
 
     @contextmanager
     def telling_of(self, turns: Sequence[str]) -> Iterator[WorkspaceHistory | None]:
-        """The one that tells of one of these turns, wherever they worked."""
+        """Yield the history that contains one of these turns, wherever it worked."""
         for history in self._each():
             if history.of_turns(turns):
                 yield history
@@ -76,7 +79,7 @@ class Histories:
         yield None
 
     def forget(self, conversations: Iterable[str] = ()) -> None:
-        """In every workspace: who deletes a conversation means all of it."""
+        """Forget these conversations in every workspace: deleting a conversation deletes all of it."""
         listed = list(conversations)
         for history in self._each():
             history.forget(listed)
@@ -85,7 +88,7 @@ class Histories:
             history.close()
 
     def remove(self, workspace: Path) -> None:
-        """All that is recorded of a folder that is no more."""
+        """Remove all that is recorded of a folder that no longer exists."""
         if self.folder is None:
             return
         root = workspace.resolve()
@@ -100,7 +103,7 @@ class Histories:
             history.close()
 
     def _each(self) -> Iterator[WorkspaceHistory]:
-        """Those of folders that are worked in here, and not all of them open at once."""
+        """Yield the histories of folders in use here, without keeping all of them open."""
         known = [*self._open.values()]
         for place, history in enumerate(known):
             yield history
@@ -127,15 +130,15 @@ def _workspace_of(file: Path) -> Path:
         db.close()
 
 
-# A revert in several folders: in all of them or in none, also where the program dies between two.
+# Revert in several folders: in all of them or in none, even if the program dies in between.
 #
-# Each folder has a journal of its own (`records.py`). That they belong together is written down before the
-# first is touched, beside their records, under a lock that its program holds until the last is done. Who
-# finds such a note that nobody holds takes back what was done in some of the folders.
+# Each folder has its own journal (`records.py`). Before the first folder is touched, a note next to their
+# records lists those that belong together. The program holds a lock on it until the last folder is done. A
+# program that finds a note without a lock undoes the partial revert.
 
 
 InFolder: TypeAlias = tuple[WorkspaceHistory, ChangeRecord]
-"""What a revert did in one."""
+"""What a revert did in one folder."""
 _log = logging.getLogger(__name__)
 _NOTE, _LOCK = "together.json", "together.lock"
 
@@ -150,8 +153,11 @@ def revert_together(
     leaf: tuple[str | None, str | None] | None,
     in_part: bool = False,
 ) -> list[InFolder]:
-    """The last folder moves the conversation to `leaf`. All have one time, by which they are known to belong
-    together. RevertConflict where one of them is not as it was left, before any is touched."""
+    """Revert in several folders. The last one moves the conversation to `leaf`.
+
+    All records get the same time, which identifies those that belong together. Raises RevertConflict before
+    any change if one folder was changed since.
+    """
     revert = partial(WorkspaceHistory.revert, conversation=conversation, turn=turn, in_part=in_part)
     if len(parts) == 1:
         ((history, records),) = parts
@@ -176,20 +182,22 @@ def revert_together(
 
 
 def finish_reverts(histories: Histories) -> None:
-    """Take back what a program did in some folders, and did not live to do in the others."""
+    """Undo what a killed program reverted in some folders but not in the others."""
     if histories.folder is None or not histories.records or not (histories.folder / _NOTE).exists():
         return
     try:
         with _alone(histories, 0.0):
             pass
     except StoreUnavailable as error:
-        if not error.retryable:  # else its program lives, and is at it
+        if not error.retryable:  # otherwise its program is alive, and working on it
             raise
 
 
 @contextmanager
 def _alone(histories: Histories, patience: float) -> Iterator[Path]:
-    """Nobody else is at a revert in several folders, nor has left one half done. → where it is noted"""
+    """Yield the path of the note, while no other program reverts in several folders. First undo an unfinished
+    revert.
+    """
     assert histories.folder is not None
     note = histories.folder / _NOTE
     with locked(histories.folder / _LOCK, patience):
@@ -224,7 +232,7 @@ def _write_note(note: Path, histories: Sequence[WorkspaceHistory], conversation:
 
 
 def _take_back(made: Sequence[InFolder]) -> None:
-    """All but what somebody has changed since: that is theirs."""
+    """Undo all but what was changed since: other changes stay."""
     for history, record in reversed(made):
         theirs = {one.path for one in history.plan([record]).conflicts}
         ours = replace(record, changes=tuple(one for one in record.changes if one.path not in theirs))

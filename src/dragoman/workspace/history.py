@@ -1,4 +1,4 @@
-"""The history of one workspace: what calls that may write changed in it, and the way back."""
+"""Record what calls changed in one workspace, and revert it."""
 
 from __future__ import annotations
 
@@ -40,15 +40,17 @@ from dragoman.workspace.states import (
     SnapshotLimits,
 )
 
-_RULES = "rules of "  # and the turn: where its ignore rules are kept
-_MOST_NAMED = 5  # files that are not recorded
+_RULES = "rules of "  # and the turn: the key of its ignore rules
+_MOST_NAMED = 5  # names of unrecorded files in a note
 
 
 class WorkspaceHistory:
-    """Everything here blocks: call it in a thread. One look at a time, over all programs.
+    """The history of a workspace. All methods block: call them in a thread. All programs together scan one at
+    a time.
 
-    `folder` is where the records are kept: private, and never inside what is recorded, or left out of it
-    (`skip`: files and folders). From `watch_from` files on, the system is asked what changed, if it can tell.
+    `folder` contains the records: it is private, and never inside what is recorded, or else left out of it
+    (`skip`: files and folders). From `watch_from` files on, the system is asked what changed, if it
+    supports that.
     """
 
     def __init__(
@@ -69,7 +71,7 @@ class WorkspaceHistory:
         self._guard = threading.Lock()
         self._opened: SnapshotFile | None = None
         self._running: dict[str, RunningCalls] = {}
-        self._rules: dict[str, IgnoreReader] = {}  # by turn: what ignore files said when it began
+        self._rules: dict[str, IgnoreReader] = {}  # by turn: the ignore rules when it began
         self._saved: dict[str, str] = {}
         self._packer = Packer(self._exclusive)
         skipped = [*paths_inside(self.root, [folder, *skip])]
@@ -101,9 +103,11 @@ class WorkspaceHistory:
         everything: bool = False,
         rules_of: str | None = None,
     ) -> list[str]:
-        """A call is about to run that may write to `paths`, or to anything (None, or `everything`). → what
-        will not be recorded, and why. Ignore files say what they said when the turn began, or the turn
-        `rules_of`, whose task it works on."""
+        """Begin a call that may write to `paths`, or to anything (None, or `everything`).
+
+        Return what will not be recorded, and why. The ignore rules are those from the start of the turn, or
+        of the turn `rules_of`, whose task it works on.
+        """
         if paths is not None:
             paths = [*dict.fromkeys(spelled for path in paths for spelled in self._spelled(path))]
         with self._exclusive() as (file, records):
@@ -151,20 +155,20 @@ class WorkspaceHistory:
             return [*notes, *large]
 
     def _too_large(self) -> list[str]:
-        """For a call that may write anything: which files it could not be taken back from."""
+        """Return a note on files that could not be reverted, for a call that may write anything."""
         found = [f"{path} ({state.size / 1e6:.1f} MB)" for path, state in self._looks.opaque()]
         return _name("too large to be recorded, so that no change of them can be undone", found)
 
     # ── the ignore rules of a turn ────────────────────────────────────────────────────────────────
 
     def _rules_of(self, file: SnapshotFile, turn: str) -> IgnoreReader | None:
-        """Those that held when the turn began, in this process or another."""
+        """Return the ignore rules from the start of the turn, in this process or another."""
         if turn not in self._rules and (text := file.get(f"{_RULES}{turn}")) is not None:
             self._rules[turn], self._saved[turn] = load_rules(text, self._looks.parsed), text
         return self._rules.get(turn)
 
     def _hold(self, file: SnapshotFile, turns: tuple[str, str], look: Look, *, whole: bool = False) -> None:
-        """In a transaction. What a look saw first of a folder holds until the turn ends."""
+        """Keep the first rules seen of each folder until the turn ends. Call it in a transaction."""
         turn, reader = turns[0], look.rules
         held = reader.earlier or self._rules.get(turn)
         reader.earlier = None
@@ -187,21 +191,24 @@ class WorkspaceHistory:
                 self._saved[one] = text
 
     def finish(self, turn: str, *, ended: bool) -> None:
-        """No call of the turn runs here any more; where it has `ended`, none will anywhere."""
+        """Forget the rules of a turn without running calls here.
+
+        `ended`: no other process has any, either.
+        """
         self._rules.pop(turn, None)
         if self._saved.pop(turn, None) is not None and ended:
             with self._exclusive() as (file, _):
                 file.drop(f"{_RULES}{turn}")
 
     def _spelled(self, path: str) -> Iterator[str]:
-        """`./a`, a whole path, or one through a link, as it is recorded; of a link also what it leads to."""
+        """Yield `./a`, an absolute path, or one through a link, as recorded; for a link also its target."""
         whole = self.root / path
-        with suppress(ValueError):  # no path at all
+        with suppress(ValueError):  # not a valid path
             for place in (Path(os.path.realpath(whole.parent), whole.name), os.path.realpath(whole)):
                 yield Path(os.path.relpath(place, self.root)).as_posix()
 
     def end(self, turn: str, call: str) -> ChangeRecord | None:
-        """It ran. When no other call of the turn runs beside it, what they changed is recorded."""
+        """End a call. When no other call of the turn is running, record what they changed."""
         with self._exclusive() as (file, records):
             running = self._running.get(turn)
             if running is None or call not in running.calls:
@@ -215,21 +222,21 @@ class WorkspaceHistory:
         return closed
 
     def settle(self, turn: str) -> None:
-        """Records of calls that ran when their program died are closed with what is there now."""
+        """Close the records of calls that were running when their program died, with the current state."""
         with self._exclusive() as (file, records):
             if turn not in self._running:
                 with file.transaction():
                     self._settle(file, records, turn)
 
     def _settle(self, file: SnapshotFile, records: Records, turn: str) -> None:
-        """In a transaction."""
+        """Close the records of a turn. Call it in a transaction."""
         for record in records.opened(turn):
             record.notes.append(INTERRUPTED)
             unknown = self._rules_of(file, turn) is None
             try:
                 self._look_again(file, records, record, (turn, turn))
                 gone = [change.path for change in records.since(record) if change.after is None]
-                self._looks.look(file, records, gone, all_ignored=True)  # it may be hidden by now
+                self._looks.look(file, records, gone, all_ignored=True)  # A rule may hide it now.
             except LookStopped as stopped:
                 self._looks.refresh(file)
                 record.notes.append(f"{stopped}: what was changed is not recorded")
@@ -258,7 +265,7 @@ class WorkspaceHistory:
             if look.stopped:
                 look.notes.append(f"{look.stopped}: not everything that was changed is recorded")
             record.notes += [note for note in look.notes if note not in record.notes]
-        if record.paths:  # whatever the rules say by now: what they hid before is not among them
+        if record.paths:  # With any current rules: ignored paths were left out when the call began.
             self._looks.look(file, records, list(record.paths), all_ignored=True)
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────
@@ -267,7 +274,7 @@ class WorkspaceHistory:
         return self._read(lambda records: records.of_turns(turns))
 
     def of_conversation(self, *ids: str) -> list[ChangeRecord]:
-        """Of one, or of several, as they came."""
+        """Return the records of one conversation or more, in order."""
         return self._read(lambda records: records.of_conversation(*ids))
 
     def of_call(self, call: str) -> list[ChangeRecord]:
@@ -311,10 +318,12 @@ class WorkspaceHistory:
         at: float | None = None,
         on_step: Callable[[int], None] = lambda _: None,
     ) -> ChangeRecord:
-        """Take these records back, whole or not at all. `in_part`: they do not have all their changes (see
-        `limited`); `leaf`: where the conversation stands, and where it is to go; `at`: the time of the same
-        revert in another folder. RevertConflict where something is not as they left it, unless `force` says
-        to go on."""
+        """Revert these records completely or not at all. Raises RevertConflict if files changed since, unless
+        `force`.
+
+        `in_part`: the records do not have all their changes (see `limited`). `leaf`: the conversation's
+        position before and after. `at`: the time of the same revert in another folder.
+        """
         with self._exclusive() as (file, records):
             plan = self._plan(file, records, reverted)
             if plan.conflicts and not force:
@@ -363,7 +372,7 @@ class WorkspaceHistory:
         *,
         moves: bool,
     ) -> ChangeRecord:
-        """What somebody else made of a path meanwhile is not this revert's doing: no redo takes it back."""
+        """Complete a revert. It does not include other changes made meanwhile, so no redo reverts those."""
         theirs = {one.path for one in left if one.why == CHANGED}
         with file.transaction():
             paths = [change.path for change in record.changes]
@@ -378,15 +387,17 @@ class WorkspaceHistory:
         return replace(record, id=id)
 
     def _undo(self, file: SnapshotFile, record: ChangeRecord) -> list[Conflict]:
-        """What was already done of a revert that cannot be finished. → what was left of it"""
+        """Undo the completed part of a revert that cannot be finished. Return what could not be undone."""
         back = inverse(record.changes)
         left = carry_out(self.root, back, file.read, self.limits, repeated=True, to_the_end=True)
         remove_left_overs(self.root, [change.path for change in record.changes])
         return left
 
     def _recover(self, file: SnapshotFile, records: Records) -> None:
-        """A revert that was under way when its program died is done to its end, or taken back; where the
-        folder is gone, when it is there again."""
+        """Finish or undo a revert that was in progress when its program died.
+
+        If the folder is missing, this happens when it exists again.
+        """
         if not self.root.is_dir():
             return
         for number, record, moves in read_journal(file):
@@ -402,8 +413,10 @@ class WorkspaceHistory:
     # ── forgetting ────────────────────────────────────────────────────────────────────────────────
 
     def forget(self, conversations: Iterable[str] = ()) -> int:
-        """Drop the records of these conversations, and what is too old, with the bytes that only they need.
-        → how many objects were deleted"""
+        """Drop the records of these conversations and outdated ones, with the bytes that only they need.
+
+        Return the number of deleted objects.
+        """
         if not self.is_there:
             return 0
         with self._exclusive() as (file, records):
@@ -419,7 +432,7 @@ class WorkspaceHistory:
             return swept
 
     def pack(self, least: int = PACK_FROM) -> int:
-        """Compress what is recorded, by itself as soon as there are so many objects. → how many packs"""
+        """Compress what is recorded, if there are at least `least` objects. Return the number of packs."""
         return self._packer.pack(least)
 
     # ── one at a time ─────────────────────────────────────────────────────────────────────────────
@@ -449,7 +462,7 @@ class WorkspaceHistory:
 
 
 def _name(why: str, files: Sequence[str]) -> list[str]:
-    """A note about files that are not recorded, if there are any."""
+    """Return a note about files that are not recorded, if there are any."""
     more = f", and {len(files) - _MOST_NAMED} more" if len(files) > _MOST_NAMED else ""
     return [f"{why}: {', '.join(files[:_MOST_NAMED])}{more}"] if files else []
 
@@ -459,7 +472,7 @@ def _paths_of(records: Sequence[ChangeRecord]) -> list[str]:
 
 
 def _left_as_it_is(plan: RevertPlan, reverted: Sequence[ChangeRecord]) -> tuple[str, ...]:
-    """What a revert does not bring back, and why: what it cannot, and what was never recorded."""
+    """Return what a revert does not restore, and why: files it cannot restore, and those never recorded."""
     left = {one.path: one.why for one in plan.left}
     notes = [note for record in reverted for note in record.notes if note != INTERRUPTED]
     unrecorded = [note for note in dict.fromkeys(notes) if note.partition(": ")[0] not in left]

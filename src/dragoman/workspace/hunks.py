@@ -1,4 +1,4 @@
-"""Parts of a change: only some of its hunks, or what a person wrote in place of one."""
+"""Apply parts of a change: only some of its hunks, or a user's text in place of one."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from typing import TypeAlias
 from dragoman.workspace.diff import hunk_groups, lines_of, opcodes_of
 
 HunkChoices: TypeAlias = Mapping[int, str | None]
-"""The hunks that shall be made, by their place in the diff, counted from 0; with the text that comes in place
-of what stands on the hunk's new side, or None for that itself. All others are left out."""
+"""The hunks to apply, by their position in the diff, counted from 0. All others are left out.
+
+The value is the text that replaces the hunk's new side, or None for the new side itself.
+"""
 
 
 @dataclass(slots=True, frozen=True)
 class DiffHunk:
-    """A change with the lines around it: where its lines stand on the old side, and both sides of it."""
+    """A change with the lines around it: the position of its lines on the old side, and both sides of it."""
 
     start: int
     end: int
@@ -23,7 +25,7 @@ class DiffHunk:
     new: tuple[str, ...]
 
     def written(self, text: str) -> str:
-        """A text in its place, with the line ends that this one has."""
+        """Return a replacement text with the line ends of this hunk."""
         last = (self.new or self.old)[-1]
         if text and last.endswith("\n") and not text.endswith("\n"):
             text += "\n"
@@ -33,7 +35,7 @@ class DiffHunk:
 
 
 def hunks_between(old: bytes | None, new: bytes | None) -> list[DiffHunk]:
-    """As the diff of the two shows them."""
+    """Return the hunks as the diff of the two shows them."""
     before, after = lines_of(old or b""), lines_of(new or b"")
     found = []
     for group in hunk_groups(opcodes_of(before, after)):
@@ -43,9 +45,11 @@ def hunks_between(old: bytes | None, new: bytes | None) -> list[DiffHunk]:
 
 
 def keep_hunks(old: bytes | None, new: bytes | None, chosen: HunkChoices) -> bytes | None:
-    """The file with these changes alone. None where it is not there: it was deleted, or is not made.
-    UnicodeError where it is no UTF-8."""
-    (old or b"").decode()  # UnicodeError: lines that stay would be written in another way
+    """Return the file with only these changes. None if it is deleted or not created.
+
+    Raises UnicodeError if it is not UTF-8.
+    """
+    (old or b"").decode()  # UnicodeError: unchanged lines would be written differently
     hunks = hunks_between(old, new)
     made = [place for place in range(len(hunks)) if place in chosen]
     if hunks and not made:
@@ -63,14 +67,14 @@ def keep_hunks(old: bytes | None, new: bytes | None, chosen: HunkChoices) -> byt
 
 @dataclass(slots=True, frozen=True)
 class ShownHunk:
-    """A hunk of a diff that somebody looks at: its file as the diff names it, and its lines."""
+    """A hunk of a displayed diff: its file as the diff names it, and its lines."""
 
     head: str
     text: str
 
     @property
     def new(self) -> str:
-        """Its new side, to be edited."""
+        """Its new side, for editing."""
         lines = self.text.split("\n")[1:]
         return "\n".join(line[1:] for line in lines if line[:1] in ("+", " "))
 

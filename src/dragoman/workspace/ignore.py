@@ -1,4 +1,4 @@
-"""Which files are not looked at: the project's `.gitignore` and `.ignore` files, and what nobody wants."""
+"""Decide which files are not scanned: by the project's `.gitignore` and `.ignore` files, and by default."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ if TYPE_CHECKING:
 
 
 IGNORE_FILES = (".gitignore", ".ignore")  # the later one wins
-VERSION_CONTROL = frozenset((".git", ".hg", ".svn", ".jj"))  # never ours to touch, whatever a file says
-# Folders that hold what tools made and can make again: left out unless an ignore file says otherwise.
+# never ours to touch, even if an ignore file includes it
+VERSION_CONTROL = frozenset((".git", ".hg", ".svn", ".jj"))
+# Folders with content that tools generate: left out unless an ignore file includes them.
 MADE = frozenset(("node_modules", ".venv", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache"))
 _LONGEST = 1_000_000  # bytes of an ignore file
 
 
 @dataclass(slots=True, frozen=True)
 class IgnoreRules:
-    """The rules that hold in one folder: those of the folders above, then its own. The last match wins."""
+    """The rules for one folder: those of the folders above, then its own. The last match wins."""
 
-    chain: tuple[tuple[int, GitIgnoreSpec], ...]  # how much of a path is above the file, and what it says
+    chain: tuple[tuple[int, GitIgnoreSpec], ...]  # the length of the path above the file, and its rules
 
     def same_as(self, other: IgnoreRules | None) -> bool:
-        """Whether both were read from the same texts: what was ignored then is ignored now."""
+        """Return whether both were read from the same texts, so that they ignore the same files."""
         if self is other:
             return True
         if other is None or len(self.chain) != len(other.chain):
@@ -49,22 +50,22 @@ class IgnoreRules:
 
 @dataclass(slots=True)
 class IgnoreReader:
-    """Reads the rules of folders on the way down. A file that says the same as before is not parsed again.
+    """Reads the rules of folders on the way down. An unchanged file is not parsed again.
 
-    With `earlier`, the rules that were read by another reader hold in the folders it has seen: what a turn
-    writes into an ignore file must not hide its own work, nor make old files look new (B4).
+    With `earlier`, that reader's rules apply in the folders it has seen. A turn's changes to an ignore file
+    must not hide its own work, nor make old files look new (B4).
     """
 
     earlier: IgnoreReader | None = None
-    parsed: dict[bytes, GitIgnoreSpec] = field(default_factory=dict)  # shared by the looks of one folder
+    parsed: dict[bytes, GitIgnoreSpec] = field(default_factory=dict)  # shared by the scans of one folder
     by_folder: dict[str, IgnoreRules] = field(default_factory=dict)
-    outdated: bool = False  # whether an ignore file says something else by now than it said earlier
-    walk: object = field(default_factory=object)  # the same for all readers that go on from one whole walk
+    outdated: bool = False  # whether an ignore file has changed since the earlier reader
+    walk: object = field(default_factory=object)  # the same for all readers that continue from one whole walk
     whole: bool = False  # whether it has seen every folder
     unlisted: bool = False  # whether folders that are not in `by_folder` were seen, and had no ignore file
 
     def dump(self) -> str:
-        """As text, from which `load_rules` makes a reader in another process."""
+        """Return a text from which `load_rules` makes a reader in another process."""
         texts = {id(spec): text.decode("latin-1") for text, spec in self.parsed.items()}
         own = {
             path: [texts[id(spec)] for length, spec in rules.chain if length == len(path)]
@@ -75,11 +76,11 @@ class IgnoreReader:
         return json.dumps({"whole": whole, "own": listed})
 
     def held(self, path: str, above: IgnoreRules) -> IgnoreRules | None:
-        """The rules of a folder as they were when it was seen. None where it was not."""
+        """Return a folder's rules from the time it was seen. None if it was not seen."""
         return self.by_folder.get(path, above if self.unlisted else None)
 
     def add(self, other: IgnoreReader) -> None:
-        """What another reader has seen of folders that this one has not."""
+        """Add the folders that another reader has seen and this one has not."""
         for path, rules in other.by_folder.items():
             self.by_folder.setdefault(path, rules)
 
@@ -89,7 +90,7 @@ class IgnoreReader:
         return self._within(folder, "", names, IgnoreRules(chain))
 
     def below(self, above: IgnoreRules, folder: OpenFolder, path: str, names: Collection[str]) -> IgnoreRules:
-        """The rules in a folder; `path` ends with a slash."""
+        """Return the rules in a folder; `path` ends with a slash."""
         return self._within(folder, path, names, above)
 
     def _within(
@@ -112,7 +113,7 @@ class IgnoreReader:
 
 
 def load_rules(text: str, parsed: dict[bytes, GitIgnoreSpec]) -> IgnoreReader:
-    """What `dump` wrote."""
+    """Return the reader that `dump` wrote."""
     told = json.loads(text)
     reader = IgnoreReader(parsed=parsed, unlisted=told["whole"])
     for path, texts in sorted(told["own"].items()):  # a folder before those in it
@@ -126,7 +127,7 @@ def load_rules(text: str, parsed: dict[bytes, GitIgnoreSpec]) -> IgnoreReader:
 
 
 def _folders_above(path: str) -> Iterator[str]:
-    """`a/b/c/` → `a/b/`, `a/`, and the root."""
+    """Yield `a/b/`, `a/` and the root for `a/b/c/`."""
     steps = path.rstrip("/").split("/") if path else []
     for end in range(len(steps) - 1, -1, -1):
         yield "".join(f"{step}/" for step in steps[:end])
@@ -136,7 +137,7 @@ def _parse(text: bytes) -> GitIgnoreSpec:
     lines = text.decode(errors="replace").splitlines()
     try:
         return _spec_of(lines)
-    except ValueError:  # one line that cannot be understood must not take the others with it
+    except ValueError:  # One invalid line must not invalidate the others.
         return _spec_of([line for line in lines if _understood(line)])
 
 
@@ -164,7 +165,7 @@ def _read(folder: OpenFolder, name: str) -> bytes | None:
 
 
 def _read_exclude(folder: OpenFolder) -> bytes | None:
-    """What the person ignores in this clone alone."""
+    """Return the ignore file for this clone only."""
     opened: list[OpenFolder] = []
     try:
         for step in (".git", "info"):

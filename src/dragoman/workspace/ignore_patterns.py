@@ -1,4 +1,4 @@
-"""Lines of ignore files as regular expressions that are quick on every name, whoever wrote them."""
+"""Compile lines of ignore files to regular expressions that are fast on every name, even if untrusted."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import re
 
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
-_FOLDERS = "(?:/.+)?/"  # what `/**/` becomes
-_ANYWHERE = "^(?:.+/)?"  # what a line begins with that holds in every folder
+_FOLDERS = "(?:/.+)?/"  # the translation of `/**/`
+_ANYWHERE = "^(?:.+/)?"  # the start of a line that applies in every folder
 _SIGN = r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[^\\\[\](){}|*+?.^$/]"  # a letter, or one of several
 _STAR_BEFORE_STAR = re.compile(rf"\[\^/\]\*((?:{_SIGN})*?)(?=\[\^/\]\*)", re.DOTALL)
 
 
 class IgnorePattern(GitIgnoreSpecPattern):
-    """As git reads the line. A folder may be anybody's, and `re` lets nobody else run while it tries."""
+    """A line as git reads it, without slow matching: folders can be untrusted, and `re` blocks all
+    threads.
+    """
 
     @classmethod
     def pattern_to_regex(cls, pattern: str | bytes) -> tuple[str | bytes | None, bool | None]:  # type: ignore[override]
@@ -22,8 +24,10 @@ class IgnorePattern(GitIgnoreSpecPattern):
 
 
 def without_retries(regex: str) -> str:
-    """The same, with the first place that fits as the only one that is tried: what stands between two stars,
-    and between two `**`, fits nowhere better later on."""
+    """Return the expression without backtracking: only the first match is tried.
+
+    For text between two stars, or between two `**`, a later match is never better.
+    """
     text = _STAR_BEFORE_STAR.sub(r"(?>[^/]*?\1)", regex)
     *groups, last = text.split(_FOLDERS)
     if not groups:

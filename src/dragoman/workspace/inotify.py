@@ -1,4 +1,4 @@
-"""Has the Linux kernel report which files of a folder change (inotify), so that not all are looked at."""
+"""Use the Linux kernel's reports of changed files (inotify), so that not all files are scanned."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TypeAlias
 
 Reported: TypeAlias = dict[str, set[str]]
-"""Names in folders (with a slash at their end) of which something was reported."""
+"""Names in folders (with a slash at their end) for which something was reported."""
 
 _MODIFY, _ATTRIB = 0x2, 0x4
-_CLOSE_WRITE = 0x8  # what is written as memory is reported when it is closed
+_CLOSE_WRITE = 0x8  # Writes through a memory mapping are reported when the file is closed.
 _MOVED_FROM, _MOVED_TO, _CREATE, _DELETE = 0x40, 0x80, 0x100, 0x200
 _DELETE_SELF, _MOVE_SELF = 0x400, 0x800
 _UNMOUNT, _OVERFLOW, _IGNORED = 0x2000, 0x4000, 0x8000
@@ -34,29 +34,32 @@ _MASK = (
 )
 _EVENT = struct.Struct("iIII")  # watch, mask, cookie, bytes of the name
 _AT_ONCE = 1 << 16  # bytes of events
-# File systems on which whatever changes a file is a call to this kernel: ext, XFS, Btrfs, tmpfs, F2FS, ZFS,
-# bcachefs, overlayfs. On a network, or behind a program, others change files that nobody here hears of.
+# File systems on which every change is a call to this kernel: ext, XFS, Btrfs, tmpfs, F2FS, ZFS, bcachefs,
+# overlayfs. On network or FUSE file systems, changes can happen without a report.
 _LOCAL = frozenset(
     (0xEF53, 0x58465342, 0x9123683E, 0x01021994, 0xF2F52010, 0x2FC12FC1, 0xCA451A4E, 0x794C7630)
 )
 _MOST = Path("/proc/sys/fs/inotify/max_user_watches")
-_SHARE = 4  # a quarter of what a person may watch: their editor wants some, too
+_SHARE = 4  # a quarter of the user's limit, because editors need watches, too
 
 
 class WatchFailed(Exception):
-    """The kernel does not watch this folder for us, or cannot any more."""
+    """The kernel cannot watch this folder, or no longer can."""
 
 
 class FolderWatch:
-    """Watches folders, each by itself.
+    """Watches folders, each individually.
 
-    A change is in the kernel's queue before the call that makes it returns. So whoever asks after something
-    happened finds it there; nothing has to be waited for, and no thread listens meanwhile. What is not
-    reported: changes through a hard link in another folder, and through memory while a program has it mapped.
+    A change is in the kernel's queue before the call that makes it returns. So a reader that asks afterwards
+    finds it, and no waiting or listening thread is needed. Not reported: changes through a hard link in
+    another folder, and through memory while a program has the file mapped.
     """
 
     def __init__(self, root: int | None) -> None:
-        """`root` is the open folder. WatchFailed where the system has no such thing, or no room for us."""
+        """Watch the open folder `root`.
+
+        Raises WatchFailed if the system has no inotify or no free watches.
+        """
         if root is None:
             raise WatchFailed("the system has no inotify")
         self._libc = _libc()
@@ -68,10 +71,11 @@ class FolderWatch:
         if self._fd < 0:
             raise WatchFailed(f"inotify: {os.strerror(ctypes.get_errno())}")
         self._numbers: dict[str, int] = {}  # of the watch of each folder
-        self._folders: dict[int, str] = {}  # and back: what is moved keeps its watch, and gets another name
+        # the reverse: a moved folder keeps its watch and gets another name
+        self._folders: dict[int, str] = {}
         self._visited: set[str] = set()
         self._linked: Reported = {}
-        self._waiting: Reported = {}  # reports that nobody took yet
+        self._waiting: Reported = {}  # reports not taken yet
         self._lost = False
         self.failed = ""  # why not every folder is watched
 
@@ -81,7 +85,7 @@ class FolderWatch:
             self._fd = -1
 
     def is_of(self, root: int | None) -> bool:
-        """Whether this is still the folder that is watched."""
+        """Return whether this is still the folder that is watched."""
         return root is not None and identity(root) == self._root
 
     # ── a walk through everything ─────────────────────────────────────────────────────────────────
@@ -90,13 +94,15 @@ class FolderWatch:
         self._visited, self._linked = set(), {}
 
     def end_walk(self) -> None:
-        """What was not visited is not there any more, or is ignored."""
+        """Drop folders that were not visited: they are gone, or ignored."""
         for path in self._numbers.keys() - self._visited:
             self.drop(path)
 
     def add(self, path: str, fd: int | None) -> None:
-        """Watch an open folder. To be called before its entries are read: what comes later is reported.
-        Where that is not possible it is noted in `failed`, and the look goes on."""
+        """Watch an open folder. Call it before reading the entries, so that later changes are reported.
+
+        If that is impossible, it is noted in `failed`, and the scan continues.
+        """
         self._visited.add(path)
         if self.failed:
             return
@@ -118,30 +124,30 @@ class FolderWatch:
         self._numbers[path], self._folders[number] = number, path
 
     def drop(self, path: str) -> None:
-        """A folder that is not there any more."""
+        """Drop a folder that no longer exists."""
         number = self._numbers.pop(path, None)
         if number is not None:
             self._unwatch(path, number)
 
     def add_linked(self, path: str, name: str) -> None:
-        """A file with several names may be changed by another one: it always counts as reported."""
+        """Always report a file with several hard links: it can change through another name."""
         self._linked.setdefault(path, set()).add(name)
 
     def _unwatch(self, path: str, number: int) -> None:
         if self._folders.get(number) == path:
             del self._folders[number]
-            self._libc.inotify_rm_watch(self._fd, number)  # it may have gone with its folder already
+            self._libc.inotify_rm_watch(self._fd, number)  # it may be gone with its folder
 
     # ── what happened ─────────────────────────────────────────────────────────────────────────────
 
     def take(self) -> Reported | None:
-        """Since this was last asked. None where something was lost: then all must be looked at."""
+        """Return the reports since the last call. None if some were lost: then everything must be scanned."""
         found = self.peek()
         self._waiting, self._lost = {}, False
         return found
 
     def peek(self) -> Reported | None:
-        """The same; but what is reported stays to be taken."""
+        """Return the reports without taking them."""
         while data := self._read():
             self._note(data)
         if self._lost:
@@ -174,7 +180,7 @@ class FolderWatch:
 
 
 def covers(reported: Iterable[Reported], path: str) -> bool:
-    """Whether a change of this path was reported, or one of a folder above it."""
+    """Return whether a change of this path, or of a folder above it, was reported."""
     steps = path.split("/")
     for place, name in enumerate(steps):
         above = "".join(f"{step}/" for step in steps[:place])
@@ -197,7 +203,7 @@ def _libc() -> ctypes.CDLL:
 
 
 def _check_local(libc: ctypes.CDLL, root: int) -> None:
-    about = ctypes.create_string_buffer(512)  # struct statfs: more than any system's
+    about = ctypes.create_string_buffer(512)  # struct statfs: larger than any system's
     if libc.fstatfs(root, about) != 0:
         raise WatchFailed(f"statfs: {os.strerror(ctypes.get_errno())}")
     kind = ctypes.c_long.from_buffer(about).value & 0xFFFFFFFF

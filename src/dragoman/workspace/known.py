@@ -1,4 +1,4 @@
-"""What is known of the folder since the last look, and what a look found."""
+"""Hold what is known of the folder since the last scan, and what a scan found."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dragoman.workspace.states import FileChange, FileState
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-NEVER: Status = (0, 0, 0)  # a status that no file has: it is read again at the next look
+NEVER: Status = (0, 0, 0)  # a status that no file has: it is read again at the next scan
 
 
 class LookStopped(Exception):
@@ -21,12 +21,13 @@ class LookStopped(Exception):
 
 @dataclass(slots=True)
 class Known:
-    """The folder at the last look. The name of a folder, with a slash at its end, to what is in it."""
+    """The folder at the last scan. Maps a folder's name, with a slash at its end, to its entries."""
 
     folders: dict[str, dict[str, tuple[Status, FileState]]] = field(default_factory=dict)
     count: int = 0
-    rules: dict[str, IgnoreRules] = field(default_factory=dict)  # of each folder, at the last look
-    hidden: dict[str, set[str]] = field(default_factory=dict)  # what they hid there; folders with a slash
+    rules: dict[str, IgnoreRules] = field(default_factory=dict)  # of each folder, at the last scan
+    # what the rules hid there; folders with a slash
+    hidden: dict[str, set[str]] = field(default_factory=dict)
     parsed: dict[bytes, GitIgnoreSpec] = field(default_factory=dict)
     opaque: set[str] = field(default_factory=set)  # files whose bytes are not kept
 
@@ -63,17 +64,18 @@ class Known:
 
 @dataclass(slots=True)
 class Look:
-    """What a look found."""
+    """The result of a scan."""
 
     changes: list[FileChange] = field(default_factory=list)
     seen: list[tuple[str, FileState, Status]] = field(default_factory=list)  # to be remembered
     dropped: list[str] = field(default_factory=list)  # to be forgotten
-    hidden: list[FileChange] = field(default_factory=list)  # what is ignored by now, as if it went
+    # entries that are ignored now, as if they were removed
+    hidden: list[FileChange] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    shown: bool = False  # some of what the last look at everything hid is known now
-    ignored: set[str] = field(default_factory=set)  # of the paths that it was to look at
-    blind: bool = False  # some folders could not be looked into
-    stopped: str = ""  # why not everything was seen: what was seen is right all the same
+    shown: bool = False  # some entries that the last full scan hid are known now
+    ignored: set[str] = field(default_factory=set)  # of the paths to scan
+    blind: bool = False  # some folders could not be read
+    stopped: str = ""  # why the scan is incomplete; its results are valid anyway
     rules: IgnoreReader = field(default_factory=IgnoreReader)
 
 

@@ -1,4 +1,4 @@
-"""A lock that only one program holds, and that the system frees when that program dies."""
+"""Lock a file for one program. The system releases the lock when that program dies."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ _GLANCE = 0.01  # seconds between two attempts
 
 @contextmanager
 def locked(path: Path, patience: float) -> Iterator[None]:
-    """StoreUnavailable where another program has it for longer than `patience` seconds, or nobody can."""
+    """Hold the lock. Raises StoreUnavailable if another program keeps it for longer than `patience` seconds,
+    or locking is impossible.
+    """
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)

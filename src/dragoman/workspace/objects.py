@@ -1,4 +1,4 @@
-"""The file beside the store that holds one workspace's history: bytes by their hash, and the last look."""
+"""Store one workspace's history in a file next to the store: bytes by their hash, and the last scan."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dragoman.workspace.states import FileChange, FileState, StateKind
 
 VERSION = 2  # of the tables
 Status: TypeAlias = tuple[int, int, int]  # time of change, bytes, inode: the same means the same file
-# What the tables of version 1 have not.
+# Columns and tables that version 1 lacks.
 _PACKS = (
     "ALTER TABLE objects ADD COLUMN pack INTEGER",
     "ALTER TABLE objects ADD COLUMN start INTEGER",
@@ -27,14 +27,14 @@ _PACKS = (
     "CREATE TABLE packs (id INTEGER PRIMARY KEY AUTOINCREMENT, data BLOB NOT NULL)",
     "CREATE INDEX objects_by_pack ON objects (pack) WHERE pack IS NOT NULL",
 )
-_WORTH = 64  # bytes: what is shorter is not compressed
+_WORTH = 64  # bytes: anything shorter is not compressed
 
 
 class SnapshotFile:
-    """An SQLite file of our own: private, and never part of the workspace's version control.
+    """A separate SQLite file: private, and never part of the workspace's version control.
 
-    One file takes 50,000 objects in one transaction, several programs can use it, and what is not used any
-    more is deleted by one statement. Every method wants the caller to hold the lock beside it.
+    One file takes 50,000 objects in one transaction, several programs can use it, and one statement deletes
+    all unused objects. Every method requires the caller to hold the lock next to it.
     """
 
     def __init__(self, path: Path, workspace: Path) -> None:
@@ -57,7 +57,7 @@ class SnapshotFile:
         self.db.execute("PRAGMA journal_mode = WAL")
         self.db.execute("PRAGMA synchronous = FULL")
         self.db.execute("PRAGMA foreign_keys = ON")
-        self.db.execute("PRAGMA secure_delete = ON")  # bytes that were deleted are gone
+        self.db.execute("PRAGMA secure_delete = ON")  # so that deleted bytes cannot be recovered
         (version,) = self.db.execute("PRAGMA user_version").fetchone()
         if version > VERSION:
             raise StoreUnavailable(
@@ -98,7 +98,7 @@ class SnapshotFile:
         self.db.execute("DELETE FROM about WHERE key = ?", (key,))
 
     def drop_all(self, prefix: str, but: Iterable[str]) -> None:
-        """Every key with this prefix, unless one of these follows."""
+        """Drop every key with this prefix, unless one of these follows."""
         kept = json.dumps([prefix + one for one in but])
         self.db.execute(
             "DELETE FROM about WHERE substr(key, 1, ?) = ? AND key NOT IN (SELECT value FROM json_each(?))",
@@ -108,7 +108,7 @@ class SnapshotFile:
     # ── objects ───────────────────────────────────────────────────────────────────────────────────
 
     def put(self, data: bytes) -> str:
-        """Keep these bytes. → their name"""
+        """Store these bytes. Return their name."""
         name = hashlib.sha256(data).hexdigest()
         if self.db.execute("SELECT 1 FROM objects WHERE hash = ?", (name,)).fetchone() is None:
             packed = zlib.compress(data, 1) if len(data) > _WORTH else data
@@ -118,7 +118,7 @@ class SnapshotFile:
         return name
 
     def read(self, state: FileState) -> bytes | None:
-        """The bytes of a file or the target of a link; None where they are not kept."""
+        """Return the bytes of a file or the target of a link; None if they are not kept."""
         return self.read_object(state.object) if state.kind != "folder" else None
 
     def read_object(self, name: str) -> bytes | None:
@@ -138,7 +138,7 @@ class SnapshotFile:
         return self._unpacked[1]
 
     def sweep(self) -> tuple[int, frozenset[int]]:
-        """Delete the objects that nothing names any more. → how many, and the packs that hold their bytes"""
+        """Delete unreferenced objects. Return their number, and the packs with their bytes."""
         rows = self.db.execute(
             """
             DELETE FROM objects WHERE hash NOT IN (
@@ -154,14 +154,16 @@ class SnapshotFile:
         return len(rows), frozenset(pack for (pack,) in rows if pack is not None)
 
     def shrink(self) -> None:
-        """Give the room of what was deleted back to the system. Not in a transaction."""
+        """Return the space of deleted objects to the system. Do not call it in a transaction."""
         self.db.executescript("PRAGMA incremental_vacuum")  # `execute` would free a single page
         self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     # ── the last look ─────────────────────────────────────────────────────────────────────────────
 
     def load_files(self, path: str | None = None) -> Iterator[tuple[str, FileState, Status]]:
-        """Everything, or what is known of one path, of the folders it is in, and of what is below it."""
+        """Yield what is known of everything, or of one path, the folders above it, and everything
+        below it.
+        """
         query = "SELECT path, kind, mode, object, size, changed, bytes, inode FROM files"
         values: list[str] = []
         if path is not None:
@@ -184,7 +186,7 @@ class SnapshotFile:
     # ── the history ───────────────────────────────────────────────────────────────────────────────
 
     def position(self) -> int:
-        """Of the last change that a look found."""
+        """The position of the last change that a scan found."""
         row = self.db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'deltas'").fetchone()
         return 0 if row is None else int(row[0])
 
@@ -200,7 +202,7 @@ class SnapshotFile:
             yield position, FileChange(path, load_state(before), load_state(then))
 
     def drop_deltas(self) -> None:
-        """What no open record needs any more."""
+        """Drop changes that no open record needs."""
         self.db.execute(
             "DELETE FROM deltas WHERE position <= "
             "(SELECT coalesce(min(start), 9223372036854775807) FROM records WHERE state = 'open')"

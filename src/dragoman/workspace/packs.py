@@ -1,4 +1,4 @@
-"""Packs: objects that are alike, compressed together, so that each costs little more than what it changes."""
+"""Compress similar objects together in packs, so that each costs little more than its difference."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from dragoman.workspace.records import Records
 Exclusive: TypeAlias = Callable[[], AbstractContextManager[tuple[SnapshotFile, Records]]]
 
 PACK_FROM = 128  # objects: fewer stay as they are
-_MOST = 4_000_000  # bytes of a pack before it is compressed: all of them are read for one
+_MOST = 4_000_000  # bytes of a pack before compression: reading one object reads all of them
 _OBJECTS = 1_000
-_LONGEST = 1_000_000  # bytes of an object: a longer one stays alone
-_FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 1, "dict_size": 8_000_000}]  # one finds what all others hold
+_LONGEST = 1_000_000  # bytes of an object: a longer one stays separate
+# large enough to find matches in all other objects
+_FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 1, "dict_size": 8_000_000}]
 _log = logging.getLogger(__name__)
 
 
@@ -29,7 +30,9 @@ def compress_together(parts: Iterable[bytes]) -> bytes:
 
 
 def next_batch(file: SnapshotFile) -> list[tuple[str, bytes]]:
-    """Objects that records name and no pack holds, those of a path beside each other; what makes a pack."""
+    """Return enough objects for one pack: recorded ones outside any pack, with those of a path side
+    by side.
+    """
     batch: list[tuple[str, bytes]] = []
     size = 0
     for name in _loose(file):
@@ -57,7 +60,10 @@ def _loose(file: SnapshotFile) -> Iterator[str]:
 
 
 def add_pack(file: SnapshotFile, batch: list[tuple[str, bytes]], packed: bytes) -> bool:
-    """In a transaction. False where one of them was deleted meanwhile: its bytes may be in no pack."""
+    """Add a pack. False if one of its objects was deleted meanwhile: no pack may contain its bytes.
+
+    Call it in a transaction.
+    """
     names = [name for name, _ in batch]
     marks = ", ".join("?" * len(names))
     query = f"SELECT count(*) FROM objects WHERE pack IS NULL AND hash IN ({marks})"
@@ -68,7 +74,7 @@ def add_pack(file: SnapshotFile, batch: list[tuple[str, bytes]], packed: bytes) 
 
 
 def drop_from_packs(file: SnapshotFile, packs: Iterable[int]) -> None:
-    """In a transaction. Of these packs, only what is still an object stays."""
+    """Remove deleted objects from these packs. Call it in a transaction."""
     for pack in packs:
         rows = file.db.execute("SELECT hash FROM objects WHERE pack = ? ORDER BY start", (pack,)).fetchall()
         live = [(str(name), file.read_object(name) or b"") for (name,) in rows]
@@ -78,11 +84,11 @@ def drop_from_packs(file: SnapshotFile, packs: Iterable[int]) -> None:
 
 
 def _put(file: SnapshotFile, parts: list[tuple[str, bytes]], packed: bytes) -> None:
-    """Always as a new pack: another program may have read an old one, and knows it by its number."""
+    """Always write a new pack: another program may have cached an old one by its number."""
     pack = file.db.execute("INSERT INTO packs (data) VALUES (?)", (packed,)).lastrowid
     start = 0
     for name, data in parts:
-        file.db.execute(  # rows that only became shorter would keep their pages
+        file.db.execute(  # updated rows that only became shorter would keep their pages
             "INSERT OR REPLACE INTO objects (hash, packed, data, pack, start, length)"
             " VALUES (?, 0, x'', ?, ?, ?)",
             (name, pack, start, len(data)),
@@ -91,15 +97,15 @@ def _put(file: SnapshotFile, parts: list[tuple[str, bytes]], packed: bytes) -> N
 
 
 class Packer:
-    """Packs beside other work, in a thread of its own: compressing takes longer than a step may wait."""
+    """Packs objects in a separate thread, because compressing takes longer than a step may wait."""
 
     def __init__(self, exclusive: Exclusive) -> None:
         self._exclusive = exclusive
-        self._recorded = 0  # objects since it was last looked whether there are enough
+        self._recorded = 0  # objects since the last check whether there are enough
         self._thread: threading.Thread | None = None
 
     def recorded(self, count: int) -> None:
-        """So many changes were recorded."""
+        """Count changes that were recorded, and start packing if there are enough."""
         self._recorded += count
         if self._recorded >= PACK_FROM and (self._thread is None or not self._thread.is_alive()):
             self._recorded = 0
@@ -107,12 +113,15 @@ class Packer:
             self._thread.start()
 
     def wait(self) -> None:
-        """Until nothing is being packed."""
+        """Wait until no packing is in progress."""
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
 
     def pack(self, least: int = PACK_FROM) -> int:
-        """What makes a pack of so many. Nobody waits while it is compressed. → how many packs were made"""
+        """Pack objects while there are enough for a pack. Return the number of packs.
+
+        The lock is not held during compression.
+        """
         made = 0
         while True:
             with self._exclusive() as (file, _):

@@ -1,4 +1,4 @@
-"""Who did what to the folder: records of calls and reverts, as rows."""
+"""Store which calls and reverts changed the folder, as rows."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ _COLUMNS = (
 
 @dataclass(slots=True)
 class OpenRecord:
-    """Calls that are running. `wide` is where in the history everything began to be looked at, `paths` where
-    each path was named: what a look found before that is somebody else's."""
+    """Running calls. Changes found before their start positions are not theirs.
+
+    `wide` is the history position from which all changes count, `paths` that of each named path.
+    """
 
     id: int
     start: int
@@ -42,7 +44,7 @@ class RunningCalls:
 
     record: OpenRecord
     calls: set[str] = field(default_factory=set)
-    rules_of: str = ""  # the turn whose ignore rules hold
+    rules_of: str = ""  # the turn whose ignore rules apply
 
 
 class Records:
@@ -89,26 +91,29 @@ class Records:
         ]
 
     def told_from_new(self, changes: Sequence[FileChange]) -> list[FileChange]:
-        """Before everything was looked at once, a file that was never seen is not a new one, unless somebody
-        watches for it."""
+        """Return the changes without files that may be old. Before the first full scan, an unseen file is not
+        necessarily new, unless a call has named its path.
+        """
         watched = {path for record in self.opened() for path in record.paths}
         named = {"/".join(path.split("/")[:end]) for path in watched for end in range(1, path.count("/") + 2)}
         return [change for change in changes if change.before is not None or change.path in named]
 
     def since(self, record: OpenRecord) -> list[FileChange]:
-        """What was found since it was opened."""
+        """Return the changes found since the record was opened."""
         deltas = self._file.deltas(record.start)
         return compose([change for position, change in deltas if record.covers(position, change.path)])
 
     def close(self, record: OpenRecord, *, unknown_rules: bool = False) -> ChangeRecord | None:
-        """What happened since it was opened. None, and no row, where there is nothing to tell.
-        `unknown_rules`: of a call that was interrupted, which ignore rules held before it is not known."""
+        """Close a record with the changes since it was opened. None, and no row, if there are none.
+
+        `unknown_rules`: for an interrupted call, the earlier ignore rules are unknown.
+        """
         if not self._db.execute("SELECT 1 FROM records WHERE id = ?", (record.id,)).fetchone():
             return None  # its conversation was deleted meanwhile
         changes = self.since(record)
         if unknown_rules and any(change.path.rpartition("/")[2] in IGNORE_FILES for change in changes):
-            # Which rules held before is not known any more: an old file that they hid would look new, and
-            # going back would delete it.
+            # The earlier rules are unknown. An old file that they hid would look new, and a revert would
+            # delete it.
             changes = [change for change in changes if change.before is not None]
             record.notes.append("the ignore rules changed meanwhile: new files are not told")
         record.notes += [
@@ -151,11 +156,13 @@ class Records:
         return cursor.lastrowid
 
     def waiting_leaves(self) -> list[ChangeRecord]:
-        """Reverts whose files are back, and whose conversation is not."""
+        """Return reverts whose files are restored, but whose conversation has not moved yet."""
         return self._all("leaf_moved = 0")
 
     def settle_leaf(self, record: int, *, moved: bool) -> None:
-        """What did not move the conversation has nothing of it to take back, either."""
+        """Mark a revert's move as done. If it moved nothing, a later revert must not move the conversation
+        back.
+        """
         nowhere = "" if moved else ", leaf_before = NULL, leaf_after = NULL"
         self._db.execute(f"UPDATE records SET leaf_moved = 1{nowhere} WHERE id = ?", (record,))
 
@@ -169,7 +176,7 @@ class Records:
         return found[0] if found else None
 
     def of_turns(self, turns: Iterable[str]) -> list[ChangeRecord]:
-        """What their calls did, in order."""
+        """Return the changes of these turns' calls, in order."""
         listed = json.dumps(list(turns))
         return self._all("kind = 'calls' AND turn IN (SELECT value FROM json_each(?))", listed)
 
@@ -225,15 +232,18 @@ class Records:
 
 
 def _since(paths: Any, start: int) -> dict[str, int]:
-    """Older versions wrote a list."""
+    """Read the paths. Older versions wrote a list."""
     return dict(paths) if isinstance(paths, dict) else dict.fromkeys(paths, start)
 
 
-# Reverts that have begun: written down before anything is changed, so that a crash leaves all or nothing.
+# Reverts in progress: written down before any change, so that a crash leaves all or nothing.
 
 
 def write_journal(file: SnapshotFile, record: ChangeRecord, *, moves: bool) -> int:
-    """On disk when this returns. `moves`: the conversation is to be moved as well. → its number"""
+    """Write a revert to disk before it begins. Return its number.
+
+    `moves`: the conversation must also be moved.
+    """
     body: dict[str, Any] = {
         "changes": [[one.path, dump_state(one.before), dump_state(one.after)] for one in record.changes],
         "conversation": record.conversation,
@@ -250,8 +260,9 @@ def write_journal(file: SnapshotFile, record: ChangeRecord, *, moves: bool) -> i
 
 
 def read_journal(file: SnapshotFile) -> Iterator[tuple[int, ChangeRecord, bool]]:
-    """What a program did not live to finish: its number, the record it was to become, and whether the
-    conversation was to be moved."""
+    """Yield unfinished reverts of killed programs: the number, the record, and whether the conversation was
+    to move.
+    """
     for number, text in file.db.execute("SELECT id, body FROM journal ORDER BY id").fetchall():
         body = json.loads(text)
         before, after = body["leaf"] or (None, None)

@@ -1,4 +1,4 @@
-"""Takes changes back: what that needs, what stands in the way, and the steps, which can be repeated."""
+"""Revert changes: plan them, find conflicts, and carry out repeatable steps."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from dragoman.workspace.states import (
 )
 
 Contents: TypeAlias = Callable[[FileState], bytes | None]
-Step: TypeAlias = Callable[[], Conflict | None]  # → what is left as it is, and why
+Step: TypeAlias = Callable[[], Conflict | None]  # → what is left unchanged, and why
 
 CHANGED = "it was changed since"
 BETWEEN = "it changed in between"
@@ -45,7 +45,9 @@ _LEFT_OVER = re.compile(re.escape(BESIDE) + r"[0-9a-f]{16}")
 def plan_revert(
     records: Sequence[ChangeRecord], now: Callable[[str], FileState | None], read: Contents
 ) -> RevertPlan:
-    """Back to before the first of these records. `now` says what is at a path."""
+    """Plan a revert to the state before the first of these records. `now` returns the current state of a
+    path.
+    """
     first: dict[str, FileState | None] = {}
     last: dict[str, FileState | None] = {}
     broken: set[str] = set()
@@ -57,7 +59,7 @@ def plan_revert(
         for change in record.changes:
             if change.path in last and last[change.path] != change.before:
                 if change in told:
-                    continue  # what turns saw that ran at the same time is in the records of all of them
+                    continue  # Turns that ran at the same time have the same changes in their records.
                 broken.add(change.path)
             told.add(change)
             first.setdefault(change.path, change.before)
@@ -82,8 +84,11 @@ def plan_revert(
 
 
 def limited(records: Sequence[ChangeRecord], paths: Collection[str], read: Contents) -> list[ChangeRecord]:
-    """What these records did to some files, whatever these were called meanwhile. A folder goes with the last
-    of its files, and comes with the first; one in place of a file goes with all that is in it."""
+    """Return what these records did to some files, under any of their names.
+
+    A folder is removed with the last of its files, and restored with the first. A folder that replaced a file
+    includes everything in it.
+    """
     changes = {one.path: one for one in compose([change for record in records for change in record.changes])}
     moves = _moves(records, read)
     wanted, size = set(paths), 0
@@ -107,8 +112,10 @@ def limited(records: Sequence[ChangeRecord], paths: Collection[str], read: Conte
 
 
 def _moves(records: Sequence[ChangeRecord], read: Contents) -> set[tuple[str, str]]:
-    """Both names of each file that one record moved, or all up to the end of a turn: later ones may hide it.
-    Also of one that took the place of another, or left a link in its own: its bytes tell."""
+    """Return both names of each file that moved, in one record or over a turn: later records may hide a move.
+
+    Also detect by its bytes a file that replaced another one, or was itself replaced by a link.
+    """
     parts: set[tuple[FileChange, ...]] = set()
     so_far: list[FileChange] = []
     for record, following in zip_longest(records, records[1:]):
@@ -145,11 +152,11 @@ def carry_out(
     to_the_end: bool = False,
     on_step: Callable[[int], None] = lambda _: None,
 ) -> list[Conflict]:
-    """Make each path what it shall be. → what was left as it is, and why
+    """Give each path its new state. Return what is left unchanged, and why.
 
-    Every step may run again: after a crash the rest is done by going through all of them (`repeated`). Then
-    what is neither as it was nor as it shall be is somebody else's, and is left; before that, it is a
-    RevertConflict. OSError, with the path, where the system does not let us; `to_the_end`, that is left, too.
+    Every step can run again: after a crash, all steps run again (`repeated`). Then a path in any other state
+    than before or after belongs to someone else and is left. Otherwise it raises RevertConflict. Raises
+    OSError with the path if the system refuses; with `to_the_end`, that path is left, too.
     """
     left: list[Conflict] = []
     carrier = _Carrier(root, read, limits, repeated)
@@ -172,7 +179,7 @@ def inverse(changes: Sequence[FileChange]) -> list[FileChange]:
 
 
 def remove_left_overs(root: Path, paths: Sequence[str]) -> None:
-    """Files that a crash left half written beside those that were to be replaced."""
+    """Remove partly written temporary files that a crash left next to their targets."""
     for above in sorted({tuple(path.split("/")[:-1]) for path in paths}):
         with suppress(OSError), open_folder(root, above) as folder:
             for entry in folder.entries():
@@ -188,8 +195,11 @@ class _Carrier:
         self._repeated = repeated
 
     def steps(self, changes: Sequence[FileChange]) -> Iterator[tuple[str, Step]]:
-        """With the path that each is about. Folders are opened up; then what goes, the deepest folder first;
-        then what comes, the highest folder first; then the modes of folders."""
+        """Yield the steps with the path of each.
+
+        First make folders writable. Then remove entries, the deepest folder first. Then create entries, the
+        highest folder first. Finally set the modes of folders.
+        """
         upwards = sorted(changes, key=lambda change: (-change.path.count("/"), change.path))
         downwards = upwards[::-1]
         for change in downwards:
@@ -212,7 +222,9 @@ class _Carrier:
                 yield change.path, partial(self._set_mode, change)
 
     def _open_up(self, change: FileChange) -> Conflict | None:
-        """What is in a folder that its owner may not write cannot go; it gets its mode at the end."""
+        """Make a folder writable, because its content could not be removed otherwise. Its mode is set at the
+        end.
+        """
         with (
             suppress(FileNotFoundError, NotADirectoryError),
             open_folder(self._root, _above(change.path)) as folder,
@@ -225,7 +237,7 @@ class _Carrier:
     def _remove(self, change: FileChange) -> Conflict | None:
         now = state_at(self._root, change.path, self._limits)
         if now is None or (_is_folder(now) and _is_folder(change.after)):
-            return None  # done before
+            return None  # already done
         if now != change.before:
             return self._leave(change)
         with suppress(FileNotFoundError), open_folder(self._root, _above(change.path)) as folder:
@@ -242,7 +254,7 @@ class _Carrier:
             if error.errno in (errno.ENOTEMPTY, errno.EEXIST) and change.after is None:
                 return Conflict(change.path, "it is not empty, and stays")
             if error.errno == errno.ENOTDIR and self._repeated:
-                return None  # it is what it shall be already
+                return None  # It already has its new state.
             raise
         return None
 
@@ -280,14 +292,14 @@ class _Carrier:
         return open_folder(self._root, _above(path), create=True)
 
     def _leave(self, change: FileChange) -> Conflict:
-        """Something is there that is neither as it was nor as it shall be."""
+        """Leave a path that is in neither its old nor its new state."""
         if not self._repeated:
             raise RevertConflict([(change.path, CHANGED)])
         return Conflict(change.path, CHANGED)
 
 
 def state_at(root: Path, path: str, limits: SnapshotLimits) -> FileState | None:
-    """What is at a path now; nothing of it is kept."""
+    """Return the current state of a path, without storing its bytes."""
     known = Known()
     Looker(root, known, limits, lambda data: sha256(data).hexdigest(), ()).named([path], all_ignored=True)
     return known.find(path)

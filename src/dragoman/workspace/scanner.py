@@ -1,4 +1,4 @@
-"""Looks through the folder: what is there now, compared with what was there by the status of each file."""
+"""Scan the folder: compare the current entries with earlier ones by the status of each file."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from dragoman.workspace.known import NEVER, Known, Look, LookStopped
 from dragoman.workspace.objects import Status
 from dragoman.workspace.states import FileChange, FileState, SnapshotLimits
 
-_FRESH = 100_000_000  # ns: a file that was changed so lately may change again without a new time
-_COARSE = 2_000_000_000  # the same on file systems that count in seconds
-_TRIES = 3  # readings of a file that changes while it is read
+_FRESH = 100_000_000  # ns: a file that was changed so recently can change again without a new time
+_COARSE = 2_000_000_000  # the same for file systems with whole seconds
+_TRIES = 3  # reads of a file that changes during the read
 
 
 class _OutOfTime(Exception):
-    """What was seen until now counts; the rest is for the next look."""
+    """The time limit is over. Results so far count; the rest is left to the next scan."""
 
 
 class Looker:
-    """Compares the folder with what is known of it, and brings that up to date."""
+    """Compares the folder with what is known of it, and updates that."""
 
     def __init__(
         self,
@@ -43,13 +43,13 @@ class Looker:
         self._known = known
         self._limits = limits
         self._keep = keep
-        self._skip = skip  # what is ours, with what is below: the store
+        self._skip = skip  # our own files, such as the store, with everything below
         self._watch = watch
         self._look = Look()
         self._end = 0.0
 
     def whole(self, earlier: IgnoreReader | None = None) -> Look:
-        """Everything that is not ignored. LookStopped where that is too much."""
+        """Scan everything that is not ignored. Raises LookStopped if it is too much."""
         self._begin(IgnoreReader(earlier, self._known.parsed))
         root = open_root(self._root)
         try:
@@ -61,13 +61,15 @@ class Looker:
         return self._look
 
     def reported(self, reported: Reported, rules: IgnoreReader) -> Look:
-        """What the system reports as changed since the last look, with the rules that held then; folders that
-        are among it, with everything below."""
+        """Scan what the system reported as changed since the last scan, with the rules of that scan.
+
+        For a reported folder, scan everything below it.
+        """
         self._begin(rules)
         try:
             for path in sorted(reported):  # a folder before those in it
                 known = self._known.rules.get(path)
-                if known is None:  # not there any more, or not ours
+                if known is None:  # missing, or not ours
                     continue
                 with suppress(OSError), open_folder(self._root, path.split("/")[:-1]) as folder:
                     self._entries(folder, path, known, reported[path])
@@ -78,12 +80,12 @@ class Looker:
     def named(
         self, paths: Sequence[str], earlier: IgnoreReader | None = None, *, all_ignored: bool = False
     ) -> Look:
-        """These paths and the folders they are in. With `all_ignored` also what the rules leave out."""
+        """Scan these paths and the folders above them. With `all_ignored`, include what the rules exclude."""
         self._begin(IgnoreReader(earlier, self._known.parsed))
         for path in dict.fromkeys(paths):
             steps = [step for step in path.split("/") if step not in ("", ".")]
             if ".." in steps or "\0" in path or len(steps) > DEEPEST:
-                continue  # no path of ours
+                continue  # not a valid path
             if self._path(steps, all_ignored):
                 self._look.notes.append(f"{'/'.join(steps)}: it is ignored, and not recorded")
                 self._look.ignored.add(path)
@@ -111,7 +113,7 @@ class Looker:
         known_rules = self._known.rules.get(path)
         same = rules is known_rules or rules.same_as(known_rules)
         if same and known_rules is not None:
-            rules = known_rules  # the very same, so that those below are, too
+            rules = known_rules  # the same object, so that those below are, too
         was_hidden = self._known.hidden.get(path, set()) if same else set()
         hidden: set[str] = set()
         below: list[str] = []
@@ -147,7 +149,7 @@ class Looker:
             self._down(folder, path, name, rules, depth)
 
     def _entries(self, folder: OpenFolder, path: str, rules: IgnoreRules, names: Iterable[str]) -> None:
-        """Some entries of a folder, whose rules are those of the last look."""
+        """Scan some entries of a folder, with the rules of the last scan."""
         hidden = self._known.hidden.setdefault(path, set())
         for name in names:
             try:
@@ -181,7 +183,7 @@ class Looker:
         rules: IgnoreRules,
         same: bool,
     ) -> Literal["hidden", "gone", "folder", "seen"]:
-        """What an entry is now. `same`: the rules are those of the last look: what was seen is seen."""
+        """Return the state of an entry. `same`: the rules are unchanged, so known entries stay visible."""
         is_folder = stat.S_ISDIR(found.st_mode)
         known = same and name in self._known.folders.get(path, {})
         if not known and self._hidden(rules, path + name, is_folder):
@@ -219,8 +221,10 @@ class Looker:
     # ── a path ────────────────────────────────────────────────────────────────────────────────────
 
     def _path(self, steps: list[str], all_ignored: bool) -> bool:
-        """Step by step: the folders on the way are looked at too, and their rules are read. → whether these
-        leave it out, also where it is not there yet"""
+        """Scan a path step by step, with the folders on the way and their rules.
+
+        Return whether the rules exclude the path, even if it does not exist yet.
+        """
         opened = [open_root(self._root)]
         rules: IgnoreRules | None = None
         path = ""
@@ -251,7 +255,7 @@ class Looker:
                     self._gone(path + step)
                     return False
                 if _hidden_as(step, is_folder) in self._known.hidden.get(path, ()):
-                    self._known.rules.pop(path, None)  # by those it would not be known
+                    self._known.rules.pop(path, None)  # because they exclude it
                     self._look.shown = True
                 if not is_folder or place == len(steps) - 1:
                     return False
@@ -267,7 +271,7 @@ class Looker:
     # ── one entry ─────────────────────────────────────────────────────────────────────────────────
 
     def _see(self, folder: OpenFolder, path: str, name: str, found: os.stat_result) -> bool:
-        """Compare it with what is known. False where it is nothing that is recorded, such as a pipe."""
+        """Compare an entry with what is known. False if it is not recordable, such as a pipe."""
         whole = path + name
         known = self._known.folders.get(path, {}).get(name)
         if known is not None and known[0] == status_of(found) and not stat.S_ISDIR(found.st_mode):
@@ -326,7 +330,7 @@ class Looker:
         return FileState("file", mode, self._keep(data), len(data)), status
 
     def _gone(self, path: str, *, hidden: bool = False) -> None:
-        """It is not there any more; or it is `hidden` by a new rule, and no longer ours to tell of."""
+        """Record that an entry is missing, or `hidden` by a new rule and no longer recorded."""
         before = self._known.find(path)
         if before is None:
             return
@@ -358,20 +362,22 @@ class Looker:
 
 
 def status_of(found: os.stat_result) -> Status:
-    """The time of change is the system's own: a program that sets the time of a file cannot hide in it."""
+    """Return the status. It uses ctime: a program that sets a file's time cannot hide a change in it."""
     when = found.st_ctime_ns if os.name != "nt" else found.st_mtime_ns
     return when, found.st_size, found.st_ino
 
 
 def _steady(found: os.stat_result) -> Status:
-    """Its status, unless it was changed just now: it could change again, and its status stay the same."""
+    """Return the status, unless it is too recent: the file could change again with the same status."""
     status = status_of(found)
     room = _COARSE if status[0] % 1_000_000_000 == 0 else _FRESH
     return NEVER if status[0] > time.time_ns() - room else status
 
 
 def _hidden_as(name: str, folder: bool) -> str:
-    """A rule may hide a folder, and not a file that takes its name."""
+    """Return the name under which a rule hides it: a rule may hide a folder, and not a file with the same
+    name.
+    """
     return f"{name}/" if folder else name
 
 

@@ -1,4 +1,4 @@
-"""Values: what a path was at a moment, how it changed, and who changed it."""
+"""Define values: the state of a path at a moment, how it changed, and who changed it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 StateKind: TypeAlias = Literal["file", "link", "folder", "opaque"]
-"""`opaque` is a file whose bytes are not kept: too large, or closed to us. It is told from another by its
-status alone, and cannot be brought back."""
+"""`opaque` is a file whose bytes are not kept: too large, or not readable by us.
+
+Only its status identifies it, and it cannot be restored.
+"""
 
 RecordKind: TypeAlias = Literal["calls", "revert"]
 
@@ -16,7 +18,7 @@ INTERRUPTED = "the program stopped while this ran: what others changed meanwhile
 
 @dataclass(slots=True, frozen=True)
 class FileState:
-    """What a path was. `object` names the bytes: of a file, or of a link's target."""
+    """The state of a path. `object` names the bytes: of a file, or of a link's target."""
 
     kind: StateKind
     mode: int = 0
@@ -29,13 +31,13 @@ class FileState:
 
 
 def holds(state: FileState | None) -> bool:
-    """Whether it is a file or a link."""
+    """Return whether the state is a file or a link."""
     return state is not None and state.kind != "folder"
 
 
 @dataclass(slots=True, frozen=True)
 class FileChange:
-    """A path before and after; None where it was not there."""
+    """A path before and after; None if it did not exist."""
 
     path: str
     before: FileState | None
@@ -44,7 +46,7 @@ class FileChange:
 
 @dataclass(slots=True, frozen=True)
 class ChangeRecord:
-    """What some calls of a step, or a revert, did to the folder."""
+    """What some calls of a step, or a revert, changed in the folder."""
 
     id: int
     kind: RecordKind
@@ -52,18 +54,18 @@ class ChangeRecord:
     turn: str
     step: int = 0
     calls: tuple[str, ...] = ()
-    reverts: tuple[int, ...] = ()  # the records that a revert took back
-    only: tuple[str, ...] = ()  # the paths that a revert was limited to; empty: it was not
+    reverts: tuple[int, ...] = ()  # the records that a revert reverted
+    only: tuple[str, ...] = ()  # the paths to which a revert was limited; empty: all
     changes: tuple[FileChange, ...] = ()
     notes: tuple[str, ...] = ()  # what could not be recorded, and why
-    leaf_before: str | None = None  # of the conversation, where a revert moved it
+    leaf_before: str | None = None  # of the conversation, if a revert moved it
     leaf_after: str | None = None
     created: float = 0.0
 
 
 @dataclass(slots=True, frozen=True)
 class Conflict:
-    """A file that is not as the records left it."""
+    """A file that has changed since the records."""
 
     path: str
     why: str
@@ -71,7 +73,7 @@ class Conflict:
 
 @dataclass(slots=True, frozen=True)
 class SnapshotLimits:
-    """What is recorded at most. Whatever is left out is said in the record's notes."""
+    """Limits of what is recorded. A record's notes list what is left out."""
 
     file_bytes: int = 10_000_000
     files: int = 200_000
@@ -80,7 +82,7 @@ class SnapshotLimits:
 
     @property
     def longest_wait(self) -> float:
-        """Seconds for another program that looks through the same folder."""
+        """Seconds to wait for another program that scans the same folder."""
         return self.seconds + 5.0
 
 
@@ -89,20 +91,20 @@ DEFAULT_LIMITS = SnapshotLimits()
 
 @dataclass(slots=True)
 class RevertPlan:
-    """What a revert would do."""
+    """The plan of a revert."""
 
-    changes: list[FileChange] = field(default_factory=list)  # from what is there now to what shall be
+    changes: list[FileChange] = field(default_factory=list)  # from the current state to the target
     conflicts: list[Conflict] = field(default_factory=list)
-    left: list[Conflict] = field(default_factory=list)  # what cannot be brought back at all
+    left: list[Conflict] = field(default_factory=list)  # what cannot be restored at all
 
 
 def describe_opaque(state: FileState) -> str:
-    """Why the bytes of a file are not kept, as far as its state tells."""
+    """Return why the bytes of a file are not kept, as far as its state shows."""
     return f"its {state.size / 1e6:.1f} MB were not recorded"
 
 
 def compose(changes: list[FileChange]) -> list[FileChange]:
-    """Several changes of the same paths, in order, as one of each; without what came to nothing."""
+    """Merge several changes of the same paths, in order, into one each, without those that cancel out."""
     first: dict[str, FileState | None] = {}
     last: dict[str, FileState | None] = {}
     for change in changes:

@@ -1,4 +1,4 @@
-"""The folders that conversations may work in, by name, and what the model is told in each."""
+"""Manage the folders that conversations can work in, by name, and the model's prompt for each."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from dragoman.workspace.revert import carry_out, inverse
 from dragoman.workspace.states import ChangeRecord, FileChange, FileState, SnapshotLimits, compose
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
-OWN = "@"  # ends the name of a copy that one conversation has for itself
-_OF = "-"  # in the folder of a copy, between its conversation and the name of the workspace; in no id
+OWN = "@"  # ends the name of a conversation's own copy
+_OF = "-"  # separates the conversation from the workspace's name in a copy's folder name; no ID contains it
 
 
 @dataclass(slots=True, frozen=True)
 class Workspace:
     """A folder that tools work in.
 
-    `prompt` is what the model is told where a turn works in it; `bounds` are rules about its files that
-    nobody gets around, and `find_bounds` finds more of them, as things stand, for each decision.
+    `prompt` is added for the model if a turn works in the folder. `bounds` are rules about its files that
+    nothing overrides. `find_bounds` returns more of them, computed for each decision.
     """
 
     folder: Path
@@ -44,10 +44,10 @@ class Workspace:
 
 
 class Workspaces:
-    """Those of a runtime: its own, which has no name, others by name, and copies that forks have.
+    """The workspaces of a runtime: its main one, which has no name, named ones, and copies that forks have.
 
-    Whoever names a workspace can reach no other folder than these: a copy is found by the conversation that
-    has it, never by its name.
+    A name can reach no other folder than these: a copy is found by the conversation that has it, never by its
+    name.
     """
 
     def __init__(
@@ -66,7 +66,10 @@ class Workspaces:
         yield from self.named.values()
 
     def find(self, name: str | None, conversation: str) -> Workspace | None:
-        """What this name means in a conversation: for a task's, the one that all of it began in. NotFound."""
+        """Return the workspace with this name in a conversation. Raises NotFound if it does not exist.
+
+        For a task, pass the conversation in which it began.
+        """
         if name is None or not name.endswith(OWN):
             return self._shared(name)
         base = self._shared(name.removesuffix(OWN))
@@ -77,7 +80,7 @@ class Workspaces:
         return replace(base, folder=folder)
 
     def again(self, name: str | None, path: str | None) -> Workspace | None:
-        """The one that a stored turn works in. NotFound where this name does not mean this folder here."""
+        """Return the workspace of a stored turn. Raises NotFound if this name no longer means this folder."""
         if path is None or (self.main is None and not self.named):
             return self.main
         found = self._shared(name.removesuffix(OWN) if name else None)
@@ -88,20 +91,22 @@ class Workspaces:
         return found
 
     def place_for_copy(self, conversation: str, name: str | None) -> Path | None:
-        """Where a conversation has its copy of the workspace of this name. The folder tells of which one it
-        is: under another's name it would have another's bounds. None where there is no place for copies."""
+        """Return the place of a conversation's copy of this workspace. None if copies have no place.
+
+        The folder name contains the workspace's name: under another name it would have the other's bounds.
+        """
         base = (name or "").removesuffix(OWN)
         return (
             self._copies / (f"{conversation}{_OF}{base}" if base else conversation) if self._copies else None
         )
 
     def copy_of(self, conversation: str) -> Path | None:
-        """The folder that it has for itself. None where it has none."""
+        """Return the conversation's own folder. None if it has none."""
         found = (one for one in self.copies() if one.name.partition(_OF)[0] == conversation)
-        return next(found, None)  # also of a workspace that is no longer among these
+        return next(found, None)  # also of a workspace that is no longer configured
 
     def copies(self) -> list[Path]:
-        """Every folder that a conversation has for itself."""
+        """Return all folders that are conversations' own copies."""
         if self._copies is None or not self._copies.is_dir():
             return []
         return [folder for folder in self._copies.iterdir() if folder.is_dir() and not folder.suffix]
@@ -125,20 +130,20 @@ class Workspaces:
         return self.named[name]
 
 
-# Copies of a workspace, so that two branches of a conversation can write side by side.
+# Copy a workspace, so that two branches of a conversation can write in parallel.
 
 
 MOST_BYTES = 5_000_000_000
 _UNFINISHED = ".part"
-_ABANDONED = 24 * 3600.0  # seconds after which nobody can still be copying
+_ABANDONED = 24 * 3600.0  # seconds after which a copy in progress counts as abandoned
 
 Contents: TypeAlias = Callable[[FileState], bytes | None]
 
 
 def copy_folder(source: Path, target: Path, limits: SnapshotLimits, skip: Sequence[Path] = ()) -> None:
-    """Everything that is in it, whole or not at all: also what version control ignores, since builds need it.
+    """Copy everything in a folder atomically, including what version control ignores, since builds need it.
 
-    BadRequest where that is too much. Links are copied as links; sockets and the like are left out.
+    Raises BadRequest if that is too much. Links are copied as links; sockets and the like are left out.
     """
     left_out = {path.resolve() for path in skip}
     unfinished = target.with_name(target.name + _UNFINISHED)
@@ -155,7 +160,7 @@ def copy_folder(source: Path, target: Path, limits: SnapshotLimits, skip: Sequen
 
 
 def _copy_all(source: Path, target: Path, left_out: set[Path]) -> None:
-    """What somebody deletes meanwhile is not there any more, and no reason to stop."""
+    """Copy the tree. Files deleted meanwhile are no error."""
     try:
         shutil.copytree(source, target, symlinks=True, ignore=_ignoring(left_out))
     except shutil.Error as error:
@@ -166,7 +171,7 @@ def _copy_all(source: Path, target: Path, left_out: set[Path]) -> None:
 def take_back(
     folder: Path, records: Sequence[ChangeRecord], contents: Contents, limits: SnapshotLimits
 ) -> list[str]:
-    """In a copy: what these records of the original did. → what was left as it is, and why"""
+    """Undo in a copy what these records did in the original. Return what was left unchanged, and why."""
     changes: list[FileChange] = [change for record in records for change in record.changes]
     left = carry_out(folder, inverse(compose(changes)), contents, limits, repeated=True)
     return [f"{one.path}: {one.why}" for one in left]
@@ -179,7 +184,7 @@ def remove_copy(folder: Path) -> None:
 def _check_size(source: Path, limits: SnapshotLimits, left_out: set[Path]) -> None:
     size = 0
     for files, entry in enumerate(_entries(source, left_out), start=1):
-        with suppress(FileNotFoundError):  # somebody may delete files meanwhile
+        with suppress(FileNotFoundError):  # Files may be deleted meanwhile.
             size += entry.stat(follow_symlinks=False).st_size if entry.is_file(follow_symlinks=False) else 0
         if files > limits.files or size > MOST_BYTES:
             raise BadRequest(
@@ -212,7 +217,7 @@ def _is_plain(path: Path) -> bool:
 
 
 def _remove_abandoned(copies: Path) -> None:
-    """What a program left that was killed while it copied."""
+    """Remove what programs left that were killed while copying."""
     for folder in copies.glob(f"*{_UNFINISHED}"):
         with suppress(OSError):
             if time.time() - folder.stat().st_mtime > _ABANDONED:
@@ -220,6 +225,6 @@ def _remove_abandoned(copies: Path) -> None:
 
 
 def _first(error: Exception) -> str:
-    """`copytree` tells everything that went wrong, in one error."""
+    """Return the first cause: `copytree` collects all problems in one error."""
     causes = error.args[0] if isinstance(error, shutil.Error) else None
     return str(causes[0][-1]) if isinstance(causes, list) and causes else str(error)

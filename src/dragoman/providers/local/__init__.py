@@ -1,1 +1,1 @@
-"""The model in the box, and any other GGUF file: fetched, and served by a child process."""
+"""Download and serve the bundled model, and any other GGUF file, with a child process."""

@@ -1,4 +1,4 @@
-"""Models that are served on this machine by a process of ours, started when they are first asked."""
+"""Serve models on this machine with our own process, started when they are first asked."""
 
 from __future__ import annotations
 
@@ -30,13 +30,14 @@ from dragoman.wire.wire import Model, Wire
 
 PROVIDER = "local"
 IN_THE_BOX = "smollm2"
-_ONE_REQUEST = {"Connection": "close"}  # its server hangs up after each reply, and does not say so before
+# The server closes the connection after each reply without announcing it.
+_ONE_REQUEST = {"Connection": "close"}
 
 
 def server_of(
     model: str, *, file: str | None, adapter: str | None, context: int | None, progress: Progress | None
 ) -> LlamaServer:
-    """The server for `local/MODEL`: the model in the box, or a GGUF file."""
+    """Return the server for `local/MODEL`: the bundled model, or a GGUF file."""
     named = file or (model if model.lower().endswith(".gguf") else None)
     fetched = find_download(model) if named is None else None
     given = Path(named).expanduser() if named is not None else fetched.file if fetched is not None else None
@@ -47,7 +48,7 @@ def server_of(
         return await quicker_copy(await fetch(progress=progress)) if given is None else given
 
     if adapter is None:
-        threads = None if given is None else sensible_threads(most=available_cores())  # it is a large one
+        threads = None if given is None else sensible_threads(most=available_cores())  # a large model
         return LlamaServer(found, context=context or CONTEXT, threads=threads)
     return LlamaServer(
         found,
@@ -67,7 +68,7 @@ def local_model(
     trained: bool,
     attachments: AttachmentReader | None = None,
 ) -> Model:
-    """A model on the server: over the wire with calls of its own, or in the lines it was trained to write."""
+    """Return a model on the server: over the wire with native calls, or in the format it was trained on."""
     chat = BoxedModel(server, client, wire, ENDPOINTS["openai_chat"], name=name, attachments=attachments)
     if not trained:
         return chat
@@ -76,7 +77,7 @@ def local_model(
 
 
 class BoxedModel:
-    """A model at the address of a server that is started when it is first asked. Satisfies `wire.Model`."""
+    """A model at the address of a server that starts when it is first asked. Satisfies `wire.Model`."""
 
     def __init__(
         self,
@@ -89,7 +90,7 @@ class BoxedModel:
         attachments: AttachmentReader | None = None,
     ) -> None:
         self.name = name
-        self.context: int | None = None  # what is too long is left out, or refused by the server
+        self.context: int | None = None  # the prompt is shortened to fit, or the server refuses it
         self.variant: Mapping[str, JsonValue] = {}
         self._attachments = attachments
         self._server = server
@@ -117,7 +118,7 @@ class BoxedModel:
         return HttpModel(self._client, self._wire, endpoint, model=self.name, attachments=self._attachments)
 
     async def post(self, path: str, body: dict[str, JsonValue]) -> dict[str, JsonValue]:
-        """Ask the server something that is not for display. ProviderError where it does not answer."""
+        """Ask the server something that is not for display. Raises ProviderError without an answer."""
         address = await self._server.address()
         url = f"{address.url.removesuffix('/v1')}{path}"
         headers = {"Authorization": f"Bearer {address.key}", **_ONE_REQUEST}

@@ -1,4 +1,4 @@
-"""The wire of plain completions, by which the trained model is asked (`trained.py`)."""
+"""Define the wire of plain completions, which the trained model uses (`trained.py`)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PATH = Endpoint(path="completions")
 
 
 class CompletionDecoder(ChatDecoder):
-    """Chunks with `text` in the place of a `delta`; everything else is as in a chat."""
+    """Decodes chunks with `text` instead of a `delta`; everything else is as in a chat."""
 
     def _chunk(self, chunk: Any) -> Iterable[Event]:
         for choice in chunk.get("choices") or ():
@@ -36,7 +36,7 @@ class CompletionDecoder(ChatDecoder):
 
 @dataclass(slots=True)
 class Completions:
-    """The wire. The request's only text is the prompt; grammar and bias come in `extra`."""
+    """The wire. The request's only text is the prompt; grammar and bias are in `extra`."""
 
     name: str = "completions"
     options: frozenset[str] = COMMON
@@ -58,19 +58,19 @@ class Completions:
         return CompletionDecoder(reply)
 
 
-# Keeps what the server has computed for the beginning of a prompt, so that no first turn has to wait for it.
+# Cache the server's state for the start of a prompt, so that the first turn need not wait for it.
 #
 # The tools come first in every prompt, and reading them is most of its cost. They are read once, alone, and
-# the state of the server is saved to a file; the next server takes it from there. Nothing a person wrote is
-# in it.
+# the state of the server is saved to a file, which the next server loads. It contains nothing that a user
+# wrote.
 
 
-MOST_FILES = 4  # about 25 kB a token each
+MOST_FILES = 4  # about 25 kB per token each
 _SUFFIX = ".state"
 
 
 class Prefill:
-    """The beginning of prompts on one server, in one of its slots."""
+    """The start of prompts on one server, in one of its slots."""
 
     def __init__(self, server: LlamaServer, post: PostJson, slot: int) -> None:
         self._server = server
@@ -80,7 +80,7 @@ class Prefill:
         self._working = asyncio.Lock()
 
     async def load(self, beginning: str) -> None:
-        """Let the server read this, unless it has. Where that fails, a turn is slower, and no worse."""
+        """Let the server read this, unless it has. If that fails, turns are only slower."""
         async with self._working:
             with suppress(ProviderError, OSError):
                 await self._load(beginning)
@@ -95,7 +95,7 @@ class Prefill:
         there = folder is not None and (folder / file).is_file()
         restored = there and await self._slot_action("restore", file)
         if restored and folder is not None:
-            (folder / file).touch()  # those that are used stay
+            (folder / file).touch()  # Files in use are kept.
         else:
             await self._post("/completion", {"prompt": beginning, "n_predict": 0, "id_slot": self._slot})
             if folder is not None and await self._slot_action("save", file):

@@ -1,4 +1,4 @@
-"""Model files that were downloaded here: each with a record of its source, next to it in the cache."""
+"""Manage model files that were downloaded here: each with a record of its source, next to it in the cache."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from pydantic import TypeAdapter, ValidationError
 
 from dragoman.providers.local.weights import cache_folder
 
-CONTEXT = 16_384  # tokens that the server keeps for a conversation: `[providers.local.models]` sets another
+CONTEXT = 16_384  # tokens of a conversation on the server; `[providers.local.models]` can override it
 
 
 @dataclass(slots=True, frozen=True)
 class Downloaded:
-    """A model of the hub on this disk. The record is written last: a model without one is not whole."""
+    """A model of the hub on this disk. The record is written last: a model without one is incomplete."""
 
     name: str
     repo: str
     revision: str
-    files: tuple[str, ...]  # llama.cpp is given the first, and finds the others
+    files: tuple[str, ...]  # llama.cpp receives the first, and finds the others
     sha256: tuple[str, ...]
     size: int
     license: str | None
@@ -39,7 +39,7 @@ def models_folder() -> Path:
 
 
 def downloads() -> list[Downloaded]:
-    """Those that are whole, the newest first."""
+    """Return the complete ones, the newest first."""
     found = (_read(file) for file in models_folder().glob("*.json"))
     return sorted((one for one in found if one is not None), key=lambda one: one.fetched, reverse=True)
 
@@ -49,7 +49,7 @@ def newest() -> Downloaded | None:
 
 
 def find_download(name: str) -> Downloaded | None:
-    """The model of this name: `local/NAME` without the provider."""
+    """Return the model with this name: `local/NAME` without the provider."""
     if "/" in name or name.startswith("."):
         return None
     return _read(models_folder() / f"{name}.json")
@@ -63,7 +63,7 @@ def keep_record(record: Downloaded) -> None:
 
 
 def remove_download(record: Downloaded) -> None:
-    """Delete its files. The record goes first: what is left without one is nobody's."""
+    """Delete its files. The record is deleted first, so that an interruption leaves no incomplete model."""
     (models_folder() / f"{record.name}.json").unlink(missing_ok=True)
     for file in record.files:
         (models_folder() / file).unlink(missing_ok=True)

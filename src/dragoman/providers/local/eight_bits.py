@@ -1,9 +1,9 @@
-"""Copies a GGUF file of four bits a weight into one of eight, with which llama.cpp computes twice as fast.
+"""Convert a GGUF file from four to eight bits per weight, with which llama.cpp computes twice as fast.
 
-For the four bits that the model in the box is published in (Q4_1) llama.cpp has no fast product of matrices;
-for eight (Q8_0) it has. The numbers stay what they were, but for a rounding of less than half a percent.
-llama.cpp's own functions do the work, in a process of its own; where they cannot be had, the file that was
-published serves.
+The bundled model is published with four bits (Q4_1). llama.cpp has a fast matrix product for eight bits
+(Q8_0), but not for these. The values stay the same, except for rounding by less than half a percent.
+llama.cpp's own functions do the work, in a separate process. If they are unavailable, the published file is
+used.
 
     python -m dragoman.providers.local.eight_bits SOURCE TARGET
 """
@@ -27,12 +27,12 @@ ALIGNMENT = 32
 BLOCK = 32  # weights that share a scale
 F32, Q4_1, Q8_0 = 0, 3, 8
 _BYTES = {F32: 4 * BLOCK, Q4_1: 20, Q8_0: 34}  # of a block
-_SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}  # of the types of a value
+_SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}  # of the value types
 _STRING, _ARRAY = 8, 9
 
 
 async def quicker_copy(source: Path) -> Path:
-    """The copy beside a file, made if need be; the file itself where there can be none."""
+    """Return the copy next to a file, made if necessary, or the file itself if no copy can be made."""
     target = source.with_name(source.name.replace(".Q4_1.", ".Q8_0."))
     if target == source:
         return source
@@ -47,7 +47,7 @@ async def quicker_copy(source: Path) -> Path:
             async with asyncio.timeout(SECONDS):
                 await process.wait()
         except TimeoutError:
-            pass  # what is half written is never taken for the copy
+            pass  # a partial copy never counts as the copy
         finally:
             if process.returncode is None:
                 with suppress(ProcessLookupError):
@@ -78,7 +78,7 @@ class _Tensor:
 
 
 def write_copy(source: Path, target: Path) -> None:
-    """The copy. It appears under its name only when it is whole."""
+    """Write the copy. It appears under its name only when it is complete."""
     library = ctypes.CDLL(import_module("xllamacpp.xllamacpp").__file__)
     beside = target.with_name(f".{target.name}.{os.getpid()}")
     try:
@@ -121,7 +121,7 @@ def _padded(size: int) -> int:
 
 
 def _read_head(file: BinaryIO) -> tuple[bytes, list[_Tensor]]:
-    """All up to the list of tensors, as it stands, and that list."""
+    """Return everything before the list of tensors unchanged, and that list."""
     magic, version, tensors, pairs = struct.unpack("<4sIQQ", file.read(24))
     if magic != b"GGUF" or version != 3:
         raise ValueError("This is not a GGUF file of version 3.")

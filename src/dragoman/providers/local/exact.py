@@ -1,5 +1,6 @@
-"""Exactness for a model that copies almost right: expressions, long words and quotations as they were typed,
-and no number in a sentence about results that is in none of them."""
+"""Correct a small model's copying errors: expressions, long words and quotations become exactly what was
+typed, and a sentence about results may contain only numbers from them.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +12,13 @@ from pydantic import JsonValue
 
 from dragoman.messages.message import Arguments, ToolCall
 
-SHORTEST = 6  # characters of a copy in which a slip can be told from another word
-ALIKE = 0.85  # how much of it is right
-SLIP = 2  # characters that may be missing, or too many
-FEWEST_WORDS = 3  # of a text that is looked for as a whole
-ALIKE_SPAN = 0.9  # how much of that is right
-LONGEST_SPAN = 400  # characters of it
-IDEOGRAPHS = range(3, 41)  # characters of a Chinese text in which one that slipped is looked for
+SHORTEST = 6  # minimum characters of a copy whose errors can be distinguished from another word
+ALIKE = 0.85  # minimum similarity of a copy
+SLIP = 2  # characters that may be missing, or extra
+FEWEST_WORDS = 3  # minimum words of a text that is searched as a whole
+ALIKE_SPAN = 0.9  # its minimum similarity
+LONGEST_SPAN = 400  # its maximum characters
+IDEOGRAPHS = range(3, 41)  # characters of a Chinese text in which a wrong one is searched
 
 _OPERATORS = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-"})
 _NUMBER = r"\d+(?:\.\d+)?"
@@ -29,11 +30,14 @@ _EXPRESSION = re.compile(
 _MARKS = "\"'“”‘’`«»„()[]{}<>.,;:!?。，！？"
 _QUOTATION = re.compile(r"[\"“„«']([^\"“”„«»'\n]{6,})[\"”“»']")
 _FIGURES = re.compile(r"\d[\d.,:]*")
-_IDEOGRAPH = "(?![一二两三四五六七八九十百千半上下前后大小我你您他她它])[\u3400-\u9fff]"  # of one meaning
+# without numerals, positions and pronouns, which can differ intentionally
+_IDEOGRAPH = "(?![一二两三四五六七八九十百千半上下前后大小我你您他她它])[\u3400-\u9fff]"
 
 
 def typed_expression(request: str) -> str:
-    """The expression in a request, if it has one and no other number: "(12 + 8) * 3" of "What is …?"."""
+    """Return the expression in a request, if it has one and no other number: "(12 + 8) * 3" of "What
+    is …?".
+    """
     text = request.translate(_OPERATORS)
     found = [match for match in _EXPRESSION.finditer(text) if re.search(r"\d", match[0])]
     if len(found) != 1 or re.search(r"\d", text[: found[0].start()] + text[found[0].end() :]):
@@ -47,13 +51,13 @@ def typed_expression(request: str) -> str:
     if re.fullmatch(rf"{_NUMBER}(?:[-/]{_NUMBER}){{1,2}}", expression) or "," in re.sub(
         r"\(.*\)", "", expression
     ):
-        return ""  # a date, a fraction of a page, or a number with its thousands
+        return ""  # a date, a page fraction, or a number with thousands separators
     balanced = expression.count("(") == expression.count(")")
     return expression.replace("^", "**") if balanced else ""
 
 
 def restore_copies(arguments: Arguments, read: str) -> Arguments:
-    """The arguments, with each text or long number that was copied with a slip as it was read."""
+    """Return the arguments, with miscopied texts and long numbers replaced by what was read."""
     words = [word.strip(_MARKS) for word in read.split()]
     known = [word for word in words if len(word) >= SHORTEST - 1] + _QUOTATION.findall(read)
     numbers = {number for number in _numbers(read) if re.fullmatch(_NUMBER, number)}
@@ -79,7 +83,7 @@ def restore_copies(arguments: Arguments, read: str) -> Arguments:
 
 
 def _nearest(value: str, known: list[str]) -> str:
-    """The one text that this is a slip of. Where both are all letters, one can tell only of names."""
+    """Return the only text of which this is a miscopy. If both are all letters, only names can be judged."""
     near = {
         text
         for text in known
@@ -92,7 +96,9 @@ def _nearest(value: str, known: list[str]) -> str:
 
 
 def _is_name_slip(value: str, text: str) -> bool:
-    """One letter too many or too few within a name: what ends otherwise may be another form of the word."""
+    """Return whether a letter inside a name is missing or extra. A different end may be another form of the
+    word.
+    """
     longer, shorter = sorted((value, text), key=len, reverse=True)
     if len(longer) != len(shorter) + 1 or not text[0].isupper() or value[-1] != text[-1]:
         return False
@@ -100,7 +106,7 @@ def _is_name_slip(value: str, text: str) -> bool:
 
 
 def _nearest_span(value: str, read: str) -> str:
-    """Several words in a row of which this is a copy with a slip, if there is one place where they stand."""
+    """Return the consecutive words of which this is a miscopy, if there is exactly one place."""
     count = len(value.split())
     if count < FEWEST_WORDS or len(value) > LONGEST_SPAN:
         return ""
@@ -120,7 +126,9 @@ def _nearest_span(value: str, read: str) -> str:
 
 
 def _nearest_ideographs(value: str, read: str) -> str:
-    """The one text that differs from this in one Chinese character: rare ones are written byte by byte."""
+    """Return the only text that differs from this in one Chinese character: rare ones are generated byte by
+    byte.
+    """
     if len(value) not in IDEOGRAPHS:
         return ""
     ways = [
@@ -133,7 +141,7 @@ def _nearest_ideographs(value: str, read: str) -> str:
 
 
 def _nearest_number(value: float, known: set[str]) -> float:
-    """The one long number that lacks a figure of this, or has one too many or another."""
+    """Return the only long number that differs from this in one digit: missing, extra or wrong."""
     written = str(value)
     if len(written) < SHORTEST or any(float(number) == value for number in known):
         return value
@@ -149,7 +157,7 @@ def _is_slip(value: str, text: str) -> bool:
 
 
 def restore_failure(sentence: str, failure: str) -> str:
-    """The sentence, with what it repeats of a failure after a colon as it stands there."""
+    """Return the sentence, with its repetition of a failure after a colon replaced by the exact text."""
     failure, mark = failure.strip().rstrip("."), "。" if sentence.endswith("。") else "."
     if "\n" in failure or len(failure) > LONGEST_SPAN:
         return sentence
@@ -160,26 +168,29 @@ def restore_failure(sentence: str, failure: str) -> str:
 
 
 def tells_truly(sentence: str, *sources: str) -> bool:
-    """Whether every number of a sentence is in what it speaks of."""
+    """Return whether every number of a sentence occurs in the sources."""
     known = {beginning for number in _numbers(" ".join(sources)) for beginning in _beginnings(number)}
     return all(number in known for number in _numbers(sentence))
 
 
 def _numbers(text: str) -> Iterator[str]:
-    """The numbers of a text, without the marks between their thousands."""
+    """Yield the numbers of a text, without thousands separators."""
     yield from (match[0].rstrip(".,:").replace(",", "") for match in _FIGURES.finditer(text))
 
 
 def _beginnings(number: str) -> Iterator[str]:
-    """07:54:16 may be told as 07:54."""
+    """Yield the prefixes of a number such as a time: 07:54:16 can be reported as 07:54."""
     parts = number.split(":")
     yield from (":".join(parts[:count]) for count in range(1, len(parts) + 1))
 
 
 def is_asked_for(tool: str, arguments: Arguments, said: str, done: Sequence[ToolCall]) -> bool:
-    """Whether a change of a file is one that the person described: so small a model has no words of its own
-    for files, and after it read one it may "edit" what was to be summarized. Each text that is replaced has
-    to be the person's; what is written is theirs, or what other calls found for a file that was not read."""
+    """Return whether the user described this change of a file.
+
+    A model this small invents no text for files, and after reading one it may "edit" what it should
+    summarize. So each replaced text must be the user's. Written text must be the user's, or the result of
+    other calls for a file that was not read.
+    """
     if tool == "edit_file":
         return _is_in(arguments.get("old"), said)
     if tool != "write_file" or _is_in(arguments.get("text"), said):
@@ -190,7 +201,7 @@ def is_asked_for(tool: str, arguments: Arguments, said: str, done: Sequence[Tool
 
 
 def _is_in(text: JsonValue, source: str) -> bool:
-    """Word by word: marks such as those of a list, case and spacing do not count."""
+    """Compare word by word: list marks, case and spacing do not count."""
     return isinstance(text, str) and _words(text) in _words(source)
 
 

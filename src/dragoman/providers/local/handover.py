@@ -1,4 +1,4 @@
-"""Gives a downloaded model to the Ollama or LM Studio that runs here, if Dragoman cannot serve it."""
+"""Hand a downloaded model over to a local Ollama or LM Studio, if Dragoman cannot serve it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ _PIECE = 1 << 20
 
 
 def server_for(found: list[LocalServer]) -> LocalServer | None:
-    """The program that serves downloads here; None for Dragoman itself. ConfigError if there is none."""
+    """Return the program that serves downloads here; None for Dragoman itself. Raises ConfigError if there is
+    none.
+    """
     if can_serve():
         return None
     taker = next((one for one in found if one.provider in TAKERS), None)
@@ -34,7 +36,7 @@ def server_for(found: list[LocalServer]) -> LocalServer | None:
 
 
 async def hand_over(client: HttpClient, record: Downloaded, server: LocalServer | None) -> str:
-    """The full name under which the model answers from now on."""
+    """Return the full name under which the model answers from now on."""
     if server is None:
         return f"local/{record.name}"
     if server.provider == "lmstudio":
@@ -45,7 +47,7 @@ async def hand_over(client: HttpClient, record: Downloaded, server: LocalServer 
 
 
 async def _give_to_ollama(client: HttpClient, record: Downloaded, server: LocalServer) -> None:
-    """Its own copy of each file, under the hash that it checks, and a model made of them."""
+    """Upload each file to Ollama, under the hash that it checks, and make a model of them."""
     address = server.base_url.removesuffix("/v1")
     for file, sha256 in zip(record.files, record.sha256, strict=True):
         path = models_folder() / file
@@ -67,7 +69,7 @@ async def _post(client: HttpClient, url: str, body: bytes | Payload, fine: tuple
 
 
 def _link(record: Downloaded) -> None:
-    """LM Studio reads the files below its folder: a second name costs no space on the same disk."""
+    """Link the files into LM Studio's folder: a second name costs no space on the same disk."""
     folder = Path.home() / ".lmstudio" / "models" / record.repo
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Downloads GGUF files from Hugging Face or a mirror: resumed after an interruption, and checked by hash."""
+"""Download GGUF files from Hugging Face or a mirror: resume after an interruption, and check hashes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ HUB = "https://huggingface.co"
 _PIECE = 1 << 20
 _LARGEST_LIST = 16 << 20  # bytes of a repository's description
 _REDIRECTS = 5
-_ATTEMPTS = 6  # in a row, with less than a piece received by each
+_ATTEMPTS = 6  # consecutive attempts that each receive less than a chunk
 _SPARE = 256 << 20  # bytes of the disk that stay free
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _REPO = re.compile(r"[\w.-]+/[\w.-]+")
@@ -57,7 +57,7 @@ class HubFile:
 
 @dataclass(slots=True, frozen=True)
 class HubModel:
-    """A model of a repository: one file, or the parts of one that was split."""
+    """A model of a repository: one file, or the parts of a split one."""
 
     name: str
     repo: str
@@ -72,7 +72,7 @@ class HubModel:
 
 @dataclass(slots=True, frozen=True)
 class WantedModel:
-    """What a person typed: a repository, and perhaps a file of it or the end of its name."""
+    """The user's input: a repository, and perhaps a file of it or the end of its name."""
 
     repo: str
     path: str | None = None
@@ -80,7 +80,7 @@ class WantedModel:
 
 
 def read_wanted(typed: str) -> WantedModel:
-    """`org/repo`, `org/repo:Q4_K_M`, `org/repo/file.gguf`, or the address of one of these."""
+    """Parse `org/repo`, `org/repo:Q4_K_M`, `org/repo/file.gguf`, or the URL of one of these."""
     text = re.sub(r"^(https?://[^/]+|hf\.co|huggingface\.co)/", "", typed.strip()).strip("/")
     text, _, tag = text.partition(":")
     org, _, rest = text.partition("/")
@@ -92,7 +92,7 @@ def read_wanted(typed: str) -> WantedModel:
 
 
 class Hub:
-    """One hub, and the folder for its files. `HF_ENDPOINT` names a mirror; a token goes to the hub alone."""
+    """One hub, and the folder for its files. `HF_ENDPOINT` sets a mirror; a token is sent only to the hub."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class Hub:
         self._address = (environment.get("HF_ENDPOINT") or HUB).rstrip("/")
 
     async def models(self, wanted: WantedModel) -> list[HubModel]:
-        """The models that fit, by name. ConfigError where there is none, and says what the hub said."""
+        """Return the models that match, by name. ConfigError, with the hub's message, if there is none."""
         url = f"{self._address}/api/models/{wanted.repo}/revision/main?blobs=true"
         try:
             async with await self._get(url, {"Accept": "application/json"}) as response:
@@ -123,7 +123,7 @@ class Hub:
         return models
 
     async def download(self, model: HubModel, progress: Progress | None = None) -> Downloaded:
-        """Every file of it, checked. What was received before an interruption is not asked for again."""
+        """Download and check all its files. Data received before an interruption is not requested again."""
         folder = models_folder()
         known = find_download(model.name)
         hashes = tuple(file.sha256 for file in model.files)
@@ -188,13 +188,13 @@ class Hub:
     async def _receive(
         self, model: HubModel, file: HubFile, part: Path, progress: Callable[[int], None]
     ) -> None:
-        """What one response brings. More than was promised is a hub that is not to be believed."""
+        """Receive the data of one response. More than announced means that the hub is not trustworthy."""
         begun = _size(part)
         headers = {"Accept": "*/*", "Range": f"bytes={begun}-"} if begun else {"Accept": "*/*"}
         path = f"{model.repo}/resolve/{model.revision}/{quote(file.path)}"
         async with await self._get(f"{self._address}/{path}", headers) as response:
             if response.status == 416 or (response.status == 206 and not _goes_on(response, begun)):
-                os.truncate(part, 0)  # it is begun again
+                os.truncate(part, 0)  # the download starts again
                 return
             if response.status in (408, 429) or response.status >= 500:
                 raise TimeoutError(f"HTTP {response.status}")
@@ -210,7 +210,7 @@ class Hub:
                     progress(begun)
 
     async def _get(self, url: str, headers: Mapping[str, str]) -> aiohttp.ClientResponse:
-        """Follow redirects, with the token for the hub's own host alone."""
+        """Follow redirects, with the token only for the hub's own host."""
         for _ in range(_REDIRECTS):
             own = urlsplit(url).netloc == urlsplit(self._address).netloc
             signed = {"Authorization": f"Bearer {self._token}"} if self._token and own else {}
@@ -234,7 +234,7 @@ class Hub:
 
 
 def _models(repo: str, about: Any) -> list[HubModel]:
-    """The GGUF files that the hub lists with size and hash, parts of a split one together."""
+    """Return the GGUF files that the hub lists with size and hash, with parts of a split file together."""
     if not isinstance(about, dict) or not isinstance(about.get("siblings"), list):
         return []
     card = about.get("cardData")
@@ -264,7 +264,7 @@ def _file(listed: Any) -> HubFile | None:
     size, sha256 = lfs.get("size"), lfs.get("sha256")
     name = PurePosixPath(path).name
     if not _FILE.fullmatch(name) or name.startswith("mmproj") or ".." in path.split("/"):
-        return None  # a projector for images is no model
+        return None  # a projector for images is not a model
     if not isinstance(size, int) or size <= 0 or not isinstance(sha256, str) or not _SHA256.fullmatch(sha256):
         return None
     return HubFile(path, size, sha256)
@@ -310,5 +310,5 @@ def _gigabytes(size: int) -> str:
 
 
 def describe_choice(models: Sequence[HubModel]) -> str:
-    """The models of a repository, to choose from."""
+    """Return the models of a repository, to choose from."""
     return ", ".join(f"{one.name} ({_gigabytes(one.size)})" for one in models)

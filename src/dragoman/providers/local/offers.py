@@ -1,4 +1,4 @@
-"""Models that `dragoman models get` offers, and how each would run on this machine."""
+"""List the models that `dragoman models get` offers, and how each would run on this machine."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from pydantic_core import from_json
 from dragoman.providers.local.server import available_cores, can_serve
 
 Fit: TypeAlias = Literal["gpu", "memory", "slow", "no"]
-"""Where a model would run: on the GPU, in memory, there but slowly, or nowhere."""
+"""Where a model would run: on the GPU, in memory, in memory but slowly, or not at all."""
 
-_WORKING = 1.5e9  # bytes beside the weights: the context, and what is computed with
+_WORKING = 1.5e9  # bytes in addition to the weights: the context, and working memory
 _SHARE = 0.8  # of the memory: the system and other programs need the rest
 _QUICK = 4.0  # billions of active parameters that any processor computes quickly enough
 _SECONDS = 20.0
@@ -27,7 +27,7 @@ _SECONDS = 20.0
 
 @dataclass(slots=True, frozen=True)
 class ModelOffer:
-    """A model with what is published about it."""
+    """A model with its published data."""
 
     model: str  # as `models get` takes it
     title: str
@@ -41,14 +41,14 @@ class ModelOffer:
 
 @dataclass(slots=True, frozen=True)
 class Hardware:
-    """What models run on here: bytes of memory, cores, and the memory of GPUs as llama.cpp sees them."""
+    """The hardware for models: bytes of memory, cores, and the memory of GPUs as llama.cpp reports them."""
 
     memory: int
     cores: int
     gpus: tuple[tuple[str, int], ...] = ()
 
     def fit(self, size: float, active: float | None = None) -> Fit:
-        """How a file of so many bytes would run."""
+        """Return how a file of this size would run."""
         needed = size + _WORKING
         if self.gpus and needed <= sum(memory for _, memory in self.gpus):
             return "gpu"
@@ -58,13 +58,13 @@ class Hardware:
 
 
 def offers() -> tuple[str, list[ModelOffer]]:
-    """The day on which the list was checked, and the models, from small to large."""
+    """Return the day on which the list was checked, and the models, from small to large."""
     data = tomllib.loads(Path(__file__).with_name("offers.toml").read_text(encoding="utf-8"))
     return data["checked"], [ModelOffer(**one) for one in data["offers"]]
 
 
 def recommended(listed: Sequence[ModelOffer], machine: Hardware) -> ModelOffer | None:
-    """The largest that runs well here."""
+    """Return the largest that runs well here."""
     good = [one for one in listed if machine.fit(one.size * 1e9, one.active) in ("gpu", "memory")]
     return good[-1] if good else None
 
@@ -73,7 +73,7 @@ _known: Hardware | None = None
 
 
 async def this_machine() -> Hardware:
-    """Asks llama.cpp once, in a child process, if it is installed: it would load drivers into this one."""
+    """Ask llama.cpp once, in a child process, if it is installed: it would load drivers into this process."""
     global _known  # noqa: PLW0603 - one machine, one memory of it
     if _known is None:
         _known = await _ask_llama()
@@ -95,7 +95,7 @@ async def _ask_llama() -> Hardware:
             answer, _ = await child.communicate(b'{"devices": true}\n')
         found = from_json(answer)["devices"]
         gpus = tuple((str(one["name"]), int(one["memory"])) for one in found)
-    except (TimeoutError, ValueError, KeyError, TypeError):  # a driver that hangs is no GPU
+    except (TimeoutError, ValueError, KeyError, TypeError):  # a driver that hangs counts as no GPU
         gpus = ()
     finally:
         if child.returncode is None:
@@ -105,7 +105,7 @@ async def _ask_llama() -> Hardware:
 
 
 def _memory() -> int:
-    """Bytes that this process can use: a container's limit counts."""
+    """Return the bytes that this process can use, including a container's limit."""
     limits = []
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))

@@ -1,6 +1,6 @@
-"""The format that the adapter of the model in the box was trained in: what it reads, and what it writes.
+"""Define the format in which the bundled model's adapter was trained: what it reads, and what it writes.
 
-Tools go into the system message, one line each, then what does not stay the same from day to day:
+Tools go into the system message, one line each, then what changes from day to day:
 
     Tools:
     - NAME(p: TYPE, q?: TYPE) DESCRIPTION p: about p; q: about q
@@ -13,7 +13,7 @@ The model writes one line for each call, or one line of another kind, and ends i
     show: SENTENCE      the sentence, and after it the results, or the tools where there are no results
     talk:               free talk: the model without the adapter is to answer
 
-Nothing but the standard library is used here: whoever trains the adapter reads this file too.
+This file uses only the standard library, because the training of the adapter reads it too.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from dragoman.messages.request import ToolSpec
 CALL, SAY, SHOW, TALK = "call:", "say:", "show:", "talk:"
 END = "<|im_end|>"
 OPEN = "<|im_start|>assistant\n"
-LONGEST_DESCRIPTION = 120  # characters of what is said of a tool
-LONGEST_PARAMETER = 60  # and of a parameter
+LONGEST_DESCRIPTION = 120  # characters of a tool's description
+LONGEST_PARAMETER = 60  # and of a parameter's
 MOST_CHOICES = 12  # words of an enumeration
-DEEPEST_NAMED = 3  # objects inside objects whose members are named
+DEEPEST_NAMED = 3  # levels of nested objects whose members are named
 
-_WORDS = {  # for what some write in the place of JSON Schema's words
+_WORDS = {  # for other words that some schemas use
     "dict": "object",
     "float": "number",
     "tuple": "array",
@@ -55,12 +55,12 @@ def message(role: str, text: str) -> str:
 
 
 def tools_text(lines: Iterable[str]) -> str:
-    """How every prompt with these tools begins."""
+    """Return how every prompt with these tools begins."""
     return "<|im_start|>system\n" + "\n".join(["Tools:", *lines])
 
 
 def system_text(lines: Iterable[str], *, today: date | None = None, extra: str = "") -> str:
-    """The whole system message: the tools, what else is asked of the model, and the day."""
+    """Return the whole system message: the tools, other instructions, and the day."""
     more = [extra] if extra else []
     if today is not None:
         more.append(f"Today is {day_text(today)}.")
@@ -76,7 +76,7 @@ def call_line(name: str, arguments: Mapping[str, Any]) -> str:
 
 
 def tool_line(name: str, description: str, parameters: Mapping[str, Any]) -> str:
-    """A tool on one line: its signature, what it does, and what is said of its parameters."""
+    """Return a tool on one line: its signature, its description, and those of its parameters."""
     members = parameters.get("properties") or {}
     about = [
         f"{member}: {shorten(text, LONGEST_PARAMETER)}"
@@ -91,7 +91,7 @@ def tool_line(name: str, description: str, parameters: Mapping[str, Any]) -> str
 
 
 def type_text(schema: Any, root: Mapping[str, Any], depth: int = 0) -> str:
-    """A schema as the model reads it: a word, `a|b|c`, `[T]` or `{k: T, l?: T}`."""
+    """Return a schema as the model reads it: a word, `a|b|c`, `[T]` or `{k: T, l?: T}`."""
     found = resolve(schema, root)
     if choices := choices_of(found):
         return "|".join(str(choice) for choice in choices[:MOST_CHOICES])
@@ -104,8 +104,8 @@ def type_text(schema: Any, root: Mapping[str, Any], depth: int = 0) -> str:
 
 
 def resolve(schema: Any, root: Mapping[str, Any]) -> dict[str, Any]:
-    """What a reference means; of several schemas, the first that is not `null`."""
-    for _ in range(20):  # a reference may lead to itself
+    """Return the target of a reference, or the first of several schemas that is not `null`."""
+    for _ in range(20):  # a reference may refer to itself
         if not isinstance(schema, dict):
             return {}
         if reference := schema.get("$ref"):
@@ -135,7 +135,7 @@ def kind_of(schema: Mapping[str, Any]) -> str:
 
 
 def shorten(text: str, longest: int) -> str:
-    """On one line and not too long, cut where a sentence or a word ends."""
+    """Return the text on one line, shortened at the end of a sentence or a word."""
     text = " ".join(text.split())
     if len(text) <= longest:
         return text
@@ -155,15 +155,15 @@ def _members(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> 
     )
 
 
-# Grammars in llama.cpp's notation that hold the model in the box to the lines it may write.
+# Build grammars in llama.cpp's notation that restrict the bundled model to the lines it may write.
 #
-# Names are those of the tools, arguments have the shape of the tool's schema, and an expression that a person
-# typed stays as it was typed.
+# Names are those of the tools, arguments match the tool's schema, and an expression that a user typed stays
+# unchanged.
 
 
 MOST_CALLS = 6  # in one reply
-DEEPEST = 6  # objects inside objects that are held to their schema
-EXPRESSION = "expression"  # the parameter that takes one
+DEEPEST = 6  # levels of nested objects that must match their schema
+EXPRESSION = "expression"  # the parameter that takes an expression
 
 _JSON = r"""
 value ::= object | array | string | number | "true" | "false" | "null"
@@ -185,9 +185,9 @@ def reply_grammar(
     words: Sequence[str] = (SAY, SHOW, TALK),
     typed: str = "",
 ) -> str:
-    """What a reply may be: calls of these tools, or one line of another kind.
+    """Return the grammar of a reply: calls of these tools, or one line of another kind.
 
-    `typed` is an expression of the request, which is taken as it stands wherever a tool wants one.
+    `typed` is an expression of the request, which is used unchanged wherever a tool takes one.
     """
     rules = _Rules(typed)
     ways = []
@@ -200,7 +200,7 @@ def reply_grammar(
 
 
 class _Rules:
-    """The rules made so far. `of` gives what stands for a schema."""
+    """The rules made so far. `of` returns the rule for a schema."""
 
     def __init__(self, typed: str) -> None:
         self.lines: list[str] = []
@@ -233,7 +233,7 @@ class _Rules:
                 return "value"
 
     def _object(self, schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
-        """Its members in the order of the schema."""
+        """Return an object with its members in the order of the schema."""
         required = schema.get("required") or ()
         members = []
         for name, member in (schema.get("properties") or {}).items():
@@ -245,7 +245,9 @@ class _Rules:
         return f'"{{" {self._members(members)} "}}"'
 
     def _members(self, members: list[tuple[str, bool]]) -> str:
-        """In this order, some of them left out: what comes first has no comma before it."""
+        """Return the members in this order, some of them optional: the first one present has no comma before
+        it.
+        """
         if not members:
             return '""'
         (first, always), rest = members[0], members[1:]

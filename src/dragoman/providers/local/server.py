@@ -1,4 +1,4 @@
-"""Serves a GGUF file with llama.cpp in a child process, started when it is first asked for."""
+"""Serve a GGUF file with llama.cpp in a child process, started when it is first needed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dragoman.sentences import sentence
 
 PostJson: TypeAlias = Callable[[str, dict[str, JsonValue]], Awaitable[dict[str, JsonValue]]]
 
-CONTEXT = 8192  # tokens of a conversation, unless the catalog says otherwise
+CONTEXT = 8192  # tokens of a conversation, unless the catalog overrides it
 _SECONDS = 120.0  # for a large file to be loaded
 _GRACE = 2.0
 _THREADS = 4
@@ -31,14 +31,14 @@ _THREADS = 4
 
 @dataclass(slots=True, frozen=True)
 class Address:
-    """Where a server listens, and what it wants to see."""
+    """The address of a server, and the key that it requires."""
 
     url: str
     key: str = field(repr=False)
 
 
 def can_serve() -> bool:
-    """Whether what serves files is installed: `dragoman[local]`."""
+    """Return whether the server for files is installed: `dragoman[local]`."""
     return find_spec("xllamacpp") is not None
 
 
@@ -50,16 +50,16 @@ def available_cores() -> int:
 
 
 def sensible_threads(most: int = _THREADS) -> int:
-    """Both of two cores; of more, all but one, and `most`: a small model has no use for others."""
+    """Return both of two cores, otherwise all but one, up to `most`: a small model cannot use more."""
     cores = available_cores()
     return cores if cores <= 2 else min(most, cores - 1)
 
 
 class LlamaServer:
-    """A child process that serves one file, for as long as somebody wants it.
+    """A child process that serves one file, as long as it is needed.
 
-    A process of its own, because llama.cpp answers a file it cannot make sense of by ending the program it is
-    in, and because its threads shall not stand between a turn and its events.
+    A separate process, because llama.cpp ends its program if it cannot read a file, and because its threads
+    must not delay the events of a turn.
     """
 
     def __init__(
@@ -72,11 +72,11 @@ class LlamaServer:
         states: Path | None = None,
         threads: int | None = None,
     ) -> None:
-        self.states = states  # the folder for what slots have computed, if that is to be saved
-        self.fingerprint = ""  # of what is served: no other can use what it has computed
+        self.states = states  # the folder for saved states of slots, if they are saved
+        self.fingerprint = ""  # of the served files: only the same files can use a saved state
         self._file = file
         self._adapter = adapter
-        self._context = context * slots  # they share it
+        self._context = context * slots  # the slots share it
         self._slots = slots
         self._threads = threads or sensible_threads()
         self._process: Process | None = None
@@ -85,11 +85,13 @@ class LlamaServer:
 
     @property
     def process(self) -> int | None:
-        """The id of the child process, if there is one."""
+        """The ID of the child process, if it is running."""
         return self._process.pid if self._process is not None else None
 
     async def address(self) -> Address:
-        """The server's address; a server that has died is started again. ConfigError says what is missing."""
+        """Return the server's address. A server that has died is started again. ConfigError names what is
+        missing.
+        """
         async with self._starting:
             if self._address is None or self._process is None or self._process.returncode is not None:
                 self._address = await self._start()
@@ -122,7 +124,8 @@ class LlamaServer:
             self.states = _folder(self.states)
         self.fingerprint = _fingerprint(file, adapter)
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "dragoman.providers.local.child"),  # nothing out of this folder
+            # import nothing from the current folder
+            *(sys.executable, "-P", "-m", "dragoman.providers.local.child"),
             stdin=PIPE,
             stdout=PIPE,
             stderr=DEVNULL,
@@ -164,7 +167,7 @@ class LlamaServer:
 
 
 def _folder(wanted: Path) -> Path | None:
-    """The folder, made if need be; none where the cache is read-only, and nothing is saved."""
+    """Return the folder, made if necessary. None if the cache is read-only; then nothing is saved."""
     try:
         wanted.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError:
@@ -173,6 +176,6 @@ def _folder(wanted: Path) -> Path | None:
 
 
 def _fingerprint(*files: Path | None) -> str:
-    """What tells these files, as llama.cpp of this version reads them, from others."""
+    """Return what distinguishes these files, as llama.cpp of this version reads them, from others."""
     marks = [f"{file}:{file.stat().st_size}:{file.stat().st_mtime_ns}" for file in files if file is not None]
     return "\0".join([version("xllamacpp"), *marks])

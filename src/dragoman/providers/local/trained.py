@@ -1,7 +1,7 @@
-"""`TrainedModel`: the model in the box with the adapter that taught it to call tools (`prompt.py`).
+"""Use the bundled model with the adapter that taught it to call tools (`prompt.py`).
 
-It writes calls, an answer, or that something else is to answer: free talk is left to the model without the
-adapter, and long results, like the list of what it can do, are shown as they stand.
+It writes calls, an answer, or a request that the model without the adapter answers, as for free talk. Long
+results, and the list of what it can do, are shown unchanged.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ from dragoman.sentences import sentence
 from dragoman.wire.lowering import result_text
 from dragoman.wire.wire import Model, begins_reply, call_id
 
-# Decodes the lines of a reply (`prompt.py`) into our events as they arrive.
+# Decode the lines of a reply (`prompt.py`) into our events as they arrive.
 
 
 @dataclass(slots=True, frozen=True)
 class WrittenCall:
-    """A call as the model wrote it. Without arguments it did not come to an end."""
+    """A call as the model wrote it. Without arguments, it is incomplete."""
 
     tool: str
     raw: str
@@ -65,7 +65,7 @@ class WrittenCall:
 
 
 class ReplyDecoder:
-    """Decodes one reply. An answer streams, unless `whole` asks for it in one piece, to be checked."""
+    """Decodes one reply. An answer streams, unless `whole` requests it in one chunk, to be checked."""
 
     def __init__(self, *, whole: bool = False) -> None:
         self._whole = whole
@@ -74,12 +74,12 @@ class ReplyDecoder:
 
     @property
     def word(self) -> str:
-        """Which kind of line the reply begins with."""
+        """The kind of line with which the reply begins."""
         return next((word for word in (CALL, SAY, SHOW, TALK) if self._text.startswith(word)), "")
 
     @property
     def answer(self) -> str:
-        """What follows the word of an answer."""
+        """The text after an answer's first word."""
         return self._text.removeprefix(self.word).strip()
 
     @property
@@ -121,27 +121,27 @@ def _read_call(line: str) -> WrittenCall:
     tool, _, raw = line.removeprefix(CALL).strip().partition(" ")
     try:
         arguments = read_strict_json(raw)
-    except ValueError:  # it did not come to an end
+    except ValueError:  # incomplete
         return WrittenCall(tool, raw, None)
     return WrittenCall(tool, raw, arguments if isinstance(arguments, dict) else None)
 
 
-ANSWER = 256  # tokens of an answer, unless the request says otherwise
+ANSWER = 256  # tokens of an answer, unless the request sets them
 CALLS = 600  # tokens of calls and their arguments
 CUT = sentence("local.cut", most=ANSWER)
 UNSURE = sentence("local.unsure")
 LONGEST_SHOWN = 4000  # characters of results that become the answer
 SYSTEM = "You are a small, friendly assistant. Answer in one or two short sentences."
-LONGEST_SYSTEM = 600  # characters: a longer one it cannot follow in free talk
-HISTORY = 1200  # tokens of a conversation that free talk takes along
+LONGEST_SYSTEM = 600  # characters: it cannot follow a longer one in free talk
+HISTORY = 1200  # tokens of the conversation that free talk includes
 TRAINED_CONTEXT = 4096  # tokens of each slot
-WORK, FREE_TALK = range(2)  # each kind of prompt in a slot of its own, where its beginning is known
+WORK, FREE_TALK = range(2)  # Each kind of prompt has a separate slot, in which its start is cached.
 SLOTS = 2
 WITHOUT_ADAPTER: JsonValue = [{"id": 0, "scale": 0.0}]
 
 
 class TrainedModel:
-    """A small model behind two ways to ask it: `chat` with its template, `complete` with a bare prompt.
+    """A small model with two interfaces: `chat` with its template, `complete` with a bare prompt.
 
     Satisfies `wire.Model`.
     """
@@ -169,7 +169,7 @@ class TrainedModel:
         self._chat.check_options(options)
 
     async def prepare(self, tools: Sequence[ToolSpec]) -> None:
-        """Start the server and let it read these tools, before somebody asks."""
+        """Start the server and let it read these tools, before the first request."""
         offered = offered_tools(Request(self.name, (), tools=tuple(tools)))
         if self._prefill is not None and offered:
             await self._prefill.load(tools_text(tool_lines(offered)))
@@ -208,7 +208,7 @@ class TrainedModel:
                 yield batch
 
     def _question(self, request: Request) -> Request:
-        """The prompt, with the grammar that its choice of tools allows."""
+        """Return the prompt, with the grammar that its choice of tools allows."""
         offered = offered_tools(request)
         choice = request.tool_choice or "auto"
         words: Sequence[str] = (SAY, SHOW, TALK)
@@ -217,7 +217,7 @@ class TrainedModel:
         elif choice == "required":
             words = ()
         elif request.options.get("response_schema") is not None:
-            words = (TALK,)  # an answer in that shape is not what the adapter has learnt
+            words = (TALK,)  # The adapter was not trained for answers in that form.
         grammar = reply_grammar(
             offered, calls=choice != "none", words=words, typed=typed_expression(last_request(request))
         )
@@ -236,13 +236,14 @@ class TrainedModel:
     def _rest(
         self, request: Request, decoder: ReplyDecoder, done: Sequence[ToolCall], reply: str
     ) -> Iterator[Event]:
-        """The events of a reply that were not streamed."""
+        """Yield the events of a reply that were not streamed."""
         if decoder.streamed:
             yield TextEnd()
         elif decoder.word == CALL:
             calls, waiting = self._calls(request, decoder)
             made = {(call.tool, str(call.arguments)) for call in done}
-            if all((call.tool, str(call.arguments)) in made for call in calls):  # it would go on for ever
+            # Otherwise the model would repeat them forever.
+            if all((call.tool, str(call.arguments)) in made for call in calls):
                 yield from text_events(_results(done))
                 return
             if not all(is_asked_for(call.tool, call.arguments or {}, _said(request), done) for call in calls):
@@ -261,10 +262,10 @@ class TrainedModel:
             yield from text_events(answer if told else _results(done))
 
     def _calls(self, request: Request, decoder: ReplyDecoder) -> tuple[list[WrittenCall], list[str]]:
-        """The calls of a reply, with exact copies, and the tools whose calls have to wait.
+        """Return the calls of a reply, with exact copies, and the tools whose calls have to wait.
 
-        A call that stands twice is meant once. A call whose required text is still empty waits for the others
-        of its reply, which may have to find that text first.
+        A repeated call counts once. A call whose required text is still empty waits for the others of its
+        reply, which may have to find that text first.
         """
         read, specs = _everything(request), {tool.name: tool.parameters for tool in request.tools}
         calls = list({(one.tool, one.raw): one for one in decoder.calls()}.values())
@@ -302,7 +303,7 @@ class TrainedModel:
                     others, last = (
                         [*others, Notice(CUT, "cut")],
                         replace(last, finish="stop"),
-                    )  # more is not better
+                    )  # a longer answer would not be better
                 yield (*others, last)
 
 
@@ -321,7 +322,7 @@ def _ending(decoder: ReplyDecoder, end: MessageEnd, request: Request) -> Iterato
 
 
 def _abilities(tools: Sequence[ToolSpec]) -> str:
-    """What the tools can do, a line each."""
+    """Return what the tools can do, one line each."""
     lines = []
     for tool in tools:
         about = " ".join(tool.description.split()).partition(". ")[0].rstrip(".")
@@ -330,7 +331,7 @@ def _abilities(tools: Sequence[ToolSpec]) -> str:
 
 
 def _results(calls: Sequence[ToolCall]) -> str:
-    """The results as they stand; of several, each with the name of its tool."""
+    """Return the results unchanged; if there are several, each with the name of its tool."""
     alone = len(calls) == 1
     text = "\n\n".join(
         shown_result(call)
@@ -343,7 +344,7 @@ def _results(calls: Sequence[ToolCall]) -> str:
 
 
 def _with_failures(answer: str, calls: Sequence[ToolCall]) -> str:
-    """The answer, with the failures it tells of in their own words."""
+    """Return the answer, with the failures it reports in their exact words."""
     for call in calls:
         if call.state is not CallState.COMPLETED:
             answer = restore_failure(answer, result_text(call))
@@ -351,12 +352,12 @@ def _with_failures(answer: str, calls: Sequence[ToolCall]) -> str:
 
 
 def _said(request: Request) -> str:
-    """What a person wrote."""
+    """Return what the user wrote."""
     return "\n".join(text_of(sent) for sent in request.messages if sent.role == "user")
 
 
 def _everything(request: Request) -> str:
-    """All that the model could read: what a person wrote, what tools were given and what they found."""
+    """Return all that the model could read: the user's text, the tools' arguments and their results."""
     texts = [text_of(sent) for sent in request.messages]
     calls = [part for sent in request.messages for part in sent.parts if isinstance(part, ToolCall)]
     texts += [f"{_values(call.arguments)} {shown_result(call)}" for call in calls if call.state.settled]
@@ -368,7 +369,7 @@ def _values(arguments: Arguments) -> str:
 
 
 def _recent(messages: Sequence[RequestMessage]) -> tuple[RequestMessage, ...]:
-    """As much of the end of a conversation as fits, in words alone."""
+    """Return as much of the end of a conversation as fits, as text only."""
     recent: list[RequestMessage] = []
     room = HISTORY
     for sent in reversed(messages):

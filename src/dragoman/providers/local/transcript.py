@@ -1,4 +1,4 @@
-"""Writes a request as the prompt of the model in the box: its tools, and as much of the talk as fits."""
+"""Write a request as the prompt of the bundled model: its tools, and as much of the conversation as fits."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.providers.local.prompt import END, OPEN, SAY, call_line, message, system_text, tool_line
 from dragoman.wire.lowering import asked_arguments, result_text
 
-MOST_TOOLS = 16  # the adapter was trained with twelve; of more, those that are most like the request
+# The adapter was trained with twelve. If there are more, the most relevant to the request are used.
+MOST_TOOLS = 16
 TOOL_TOKENS = 1800  # of the context, for the tools
 TALK_TOKENS = 1500  # and for the conversation
 LONGEST_REQUEST = 3000  # characters
 LONGEST_RESULT = 1500  # characters of a result that the model reads
-LONGEST_SYSTEM = 300  # characters: a longer system prompt it cannot follow
+LONGEST_SYSTEM = 300  # characters: it cannot follow a longer system prompt
 
 
 def render(request: Request, today: date) -> str:
-    """The whole prompt, up to where the model goes on."""
+    """Return the whole prompt, up to the point where the model continues."""
     extra = " ".join(request.system.split()) if len(request.system) <= LONGEST_SYSTEM else ""
     head = system_text(tool_lines(offered_tools(request)), today=today, extra=extra)
     return head + "".join(_recent(request.messages)) + OPEN
@@ -32,7 +33,7 @@ def tool_lines(tools: Sequence[ToolSpec]) -> list[str]:
 
 
 def offered_tools(request: Request) -> Sequence[ToolSpec]:
-    """All tools if they fit, in their order; else those with the most words in common with the request."""
+    """Return all tools if they fit, in their order, or else those that share most words with the request."""
     tools = request.tools
     sizes = {tool.name: token_estimate(line) for tool, line in zip(tools, tool_lines(tools), strict=True)}
     if len(tools) <= MOST_TOOLS and sum(sizes.values()) <= TOOL_TOKENS:
@@ -55,7 +56,7 @@ def offered_tools(request: Request) -> Sequence[ToolSpec]:
 
 
 def last_request(request: Request) -> str:
-    """The last text of the person."""
+    """Return the user's latest text."""
     for sent in reversed(request.messages):
         if sent.role == "user" and (text := text_of(sent)):
             return text
@@ -63,7 +64,7 @@ def last_request(request: Request) -> str:
 
 
 def calls_since_request(request: Request) -> list[ToolCall]:
-    """The settled calls that were made for the last request."""
+    """Return the settled calls made for the latest request."""
     found: list[ToolCall] = []
     for sent in reversed(request.messages):
         if sent.role == "user":
@@ -78,20 +79,22 @@ def text_of(sent: RequestMessage) -> str:
 
 
 def shown_result(call: ToolCall) -> str:
-    """A result for people. A note beside it is for a model that reads."""
+    """Return a result for people, without the note, which is for a model."""
     bare = call if call.result is None else replace(call, result=replace(call.result, note=None))
     text = result_text(bare)
     return text if call.state is CallState.COMPLETED else f"{call.tool} {_outcome(call)}: {text}"
 
 
 def token_estimate(text: str) -> int:
-    """About how many tokens a text is. The model's vocabulary is English: other letters cost more."""
+    """Estimate the tokens of a text. The model's vocabulary is English: other letters cost more."""
     plain = sum(character.isascii() for character in text)
     return plain // 3 + 5 * (len(text) - plain) // 2 + 1
 
 
 def _recent(messages: Sequence[RequestMessage]) -> list[str]:
-    """The end of the conversation: from the last request on all of it, before that what fits."""
+    """Return the end of the conversation: everything from the latest request on, and before that
+    what fits.
+    """
     rendered = [_message(sent) for sent in messages]
     last = max((at for at, sent in enumerate(messages) if sent.role == "user"), default=0)
     room = TALK_TOKENS - sum(token_estimate(text) for text in rendered[last:])
@@ -136,7 +139,8 @@ def _outcome(call: ToolCall) -> str:
 
 
 def _middle_cut(text: str, longest: int) -> str:
-    text = text.replace(END, "").replace("<|im_start|>", "")  # what a person or a page says ends no message
+    # Text from a user or a page must not end the message.
+    text = text.replace(END, "").replace("<|im_start|>", "")
     if len(text) <= longest:
         return text
     head, tail = text[: longest * 3 // 4], text[-longest // 4 :]

