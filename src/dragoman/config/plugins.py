@@ -117,7 +117,9 @@ def formatters_of(settings: Settings) -> list[Formatter]:
         origin, program = settings.origins.get(f"formatters.{name}", ""), table["command"][0]
         if "/" in program and not Path(program).is_absolute() and origin.startswith(f"{user_file()}:"):
             # A relative path would be another program in each folder, and in a clone an untrusted one.
-            raise ConfigError(f"{origin}: formatters.{name}: give the name of {program!r}, or its whole path")
+            raise ConfigError(
+                f"{origin}: formatters.{name}: write the name of {program!r} alone, or its absolute path."
+            )
     return [
         Formatter(name, tuple(table["files"]), _command(settings, table), table.get("timeout", SECONDS))
         for name, table in settings.values.get("formatters", {}).items()

@@ -256,9 +256,7 @@ def _read(file: Path) -> tuple[str, dict[str, Any]]:
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise ConfigError(
-            f"{file} is not valid TOML: its text is not UTF-8 (byte {error.start + 1})"
-        ) from error
+        raise ConfigError(f"'{file}' is not valid TOML. Byte {error.start + 1} is not UTF-8.") from error
     except (ValueError, RecursionError) as error:  # Errors of TOML, and of endless numbers.
         raise ConfigError(f"{file} is not valid TOML: {error}") from error
 

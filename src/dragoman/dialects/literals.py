@@ -298,7 +298,7 @@ def keywords(call: ast.Call) -> Arguments:
             raise NotALiteral("its arguments are nested too deep") from None
         named = {keyword.arg: value} if keyword.arg is not None else value
         if not isinstance(named, dict):  # **{"from": 1} is accepted: a name that Python reserves
-            raise NotALiteral("its arguments have to be named")
+            raise NotALiteral("its arguments must be named")
         if twice := arguments.keys() & named.keys():
             raise NotALiteral(f"its argument {min(twice)} occurs twice")
         arguments |= named

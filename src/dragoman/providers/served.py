@@ -35,7 +35,7 @@ from dragoman.wire.options import merge_options, with_extra, with_tool_choice, w
 from dragoman.wire.thinking import Thinking
 from dragoman.wire.wire import Model, begins_reply
 
-UNREADABLE = "which could not be read"
+UNREADABLE = "which is unreadable"
 LAST_RESORT = "xml_tag"  # the dialect of a model of which it is only known that it has no calls
 
 

@@ -107,7 +107,7 @@ def _find_folder(named: Path | None, *, known: bool = False) -> Path:
     """Return the named folder, that of the settings that apply here, or this one."""
     if named is not None:
         if not named.is_dir() and not known:  # A deleted folder can still be forgotten.
-            raise ConfigError(f"{named} is not a folder")
+            raise ConfigError(f"'{named}' is not a folder.")
         return Path(os.path.realpath(named))
     file = find_project_file(Path.cwd())
     return Path(os.path.realpath(file.parent if file is not None else Path.cwd()))

@@ -110,7 +110,7 @@ async def _add_to_queue(name: str, message: str, settings: Settings) -> None:
             print(f"{queued.id} begins when {turn} is over")
             return
         answer = (await queued.result()).text  # The previous turn has just ended, so the queued one ran here.
-        print(f"{turn} is over, and {queued.id} was answered here:\n\n{answer}")
+        print(f"Turn {turn} is over. Answer to {queued.id}:\n\n{answer}")
 
 
 async def _list_queue(name: str | None, settings: Settings, *, as_json: bool) -> None:

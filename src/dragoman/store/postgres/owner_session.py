@@ -172,7 +172,7 @@ class OwnerSession:
                 last = ""
             except Exception as error:
                 if (text := str(error) or type(error).__name__) != last:  # Log the same failure once.
-                    _log.warning("the lease of this process could not be renewed: %s", text)
+                    _log.warning("cannot renew the lease of this process: %s", text)
                     last = text
                 await asyncio.sleep(_AGAIN)
 
