@@ -97,7 +97,7 @@ class Machine(Protocol):
 
 
 class Cursor:
-    """The text of a reply so far. `text[at:]` is unread; `over` means that nothing more will come."""
+    """The text of a reply so far. `text[at:]` is unread. `over` means that nothing more will come."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -105,7 +105,7 @@ class Cursor:
         self.over = False
         self.broken_off = False  # it is over, but there may have been more to come
         self._from = 0  # start in `text` of what was read since the last cut
-        self._kept: list[str] = []  # what was read since then and is no longer in `text`
+        self._kept: list[str] = []  # text read since then that has left `text`
         self._kept_size = 0
 
     def feed(self, piece: str) -> None:
@@ -202,7 +202,7 @@ class Cursor:
         return (yield from self.run(SPACE))
 
     def value(self, machine: Machine) -> Steps[str]:
-        """Read what the machine follows; its state has the outcome."""
+        """Read what the machine follows. Its state has the outcome."""
         parts: list[str] = []
         while True:
             end = machine.advance(self.text, self.at, self.over)

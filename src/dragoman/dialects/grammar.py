@@ -93,7 +93,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
-        """Read the calls that begin here; None if it was only text."""
+        """Read the calls that begin here. None if it was only text."""
 
     @abstractmethod
     def calls(self, calls: Sequence[TextCall]) -> str:
@@ -151,7 +151,7 @@ class Dialect(ABC):
     def named(
         self, cursor: Cursor, name: str, id: str, closers: Sequence[str], stops: Sequence[str]
     ) -> Steps[Sequence[FoundCall]]:
-        """Read the rest of a call after its name: its arguments as JSON, and what closes it, which may be
+        """Read the rest of a call after its name: its arguments as JSON, and its closing tag, which may be
         missing.
 
         It ends at one of `stops` at the latest.

@@ -2,7 +2,7 @@
 models.
 
 Values are raw, without escapes: the text after a closing tag shows whether it ends the value. Some models
-note the type of a value next to the key; otherwise the tool's schema decides.
+note the type of a value next to the key. Otherwise the tool's schema decides.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class InvokeTags:
     text: str = ""
     """The text next to the key of a string, unchanged."""
     other: str = ""
-    """The text next to the key of any other value; `{kind}` is its type in JSON."""
+    """The text next to the key of any other value. `{kind}` is its type in JSON."""
     cdata: bool = False
     """Whether a string may be in a CDATA section."""
     also: tuple[tuple[str, str], ...] = ()

@@ -1,11 +1,11 @@
 """Read the reply of a model that writes its calls as text, and turn these calls into events.
 
-Text is shown as soon as it cannot be part of a call; the calls come when the reply is complete. An unreadable
+Text is shown as soon as it cannot be part of a call. The calls come when the reply is complete. An unreadable
 call has no arguments, and `raw` is what the model wrote. It is a call of the tool it names, or of
 `invalid_call` if it names none. `explain` returns the text for the model about it. If a reply has a native
 call, its text is only text (D6).
 
-Reasoning in tags is found on the way. `wire/thinking.py` explains reasoning that the prompt has begun; it is
+Reasoning in tags is found on the way. `wire/thinking.py` explains reasoning that the prompt has begun. It is
 handled in the same way here, together with the calls.
 """
 
@@ -193,7 +193,7 @@ class DialectReader:
 
 
 def explain(raw: str, dialect: Dialect, tools: Tools | None = None) -> str:
-    """Return the text for the model about an unreadable call; "" if it is readable."""
+    """Return the text for the model about an unreadable call. "" if it is readable."""
     return "\n\n".join(dialect.parse(raw, tools).errors)
 
 

@@ -56,7 +56,7 @@ class TextCall:
 
 @dataclass(slots=True, frozen=True)
 class BadCall:
-    """An unreadable call. `error` tells the model why, and how to write it; `raw` is its text."""
+    """An unreadable call. `error` tells the model why, and how to write it. `raw` is its text."""
 
     error: str
     name: str = ""
@@ -66,11 +66,11 @@ class BadCall:
 
 FoundCall: TypeAlias = TextCall | BadCall
 Reading: TypeAlias = Steps[Sequence[FoundCall] | Voice | None]
-"""What a marker begins: calls, another voice, or (None) only text."""
+"""The content that a marker begins: calls, another voice, or (None) only text."""
 
 
 class Grammar(Protocol):
-    """What the scanner needs from a dialect."""
+    """The interface of a dialect for the scanner."""
 
     name: str
     opens: tuple[str, ...]
@@ -91,7 +91,7 @@ class Grammar(Protocol):
     """The text before results: a model that writes it invents a result."""
 
     def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
-        """Read one call, or several that belong together. `opener` was read; it is "" for a bare call."""
+        """Read one call, or several that belong together. `opener` was read. It is "" for a bare call."""
 
 
 _FENCE, _TILDES = "```", "~~~"
@@ -406,7 +406,7 @@ class Scanner:
 
     def _thought(self, opener: str) -> Steps[None]:
         """Show the text after the marker as reasoning, up to its end. Without a marker, the prompt has begun
-        it; some replies begin it again.
+        it. Some replies begin it again.
         """
         cursor = self._cursor
         if not opener:

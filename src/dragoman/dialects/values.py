@@ -20,7 +20,7 @@ from dragoman.messages.request import ToolSpec
 
 _SPELLINGS: dict[str, JsonValue] = {"True": True, "False": False, "None": None}  # as Python has them
 _PADDED = re.compile(r"-?0[0-9]{1,30}")  # an integer with leading zeros, which JSON does not have
-_KEY = (r"[\w.:-]{1,99}", '[">\n<]')  # and what follows it
+_KEY = (r"[\w.:-]{1,99}", '[">\n<]')  # and the characters after it
 _DEPTH = 5  # of schemas that refer to each other
 
 
@@ -99,8 +99,9 @@ def _as_python(bare: str, kinds: set[str], text: str) -> JsonValue:
 
 
 def schema_in(schema: JsonValue, key: str, tool: ToolSpec | None, depth: int = _DEPTH) -> JsonValue:
-    """Return the schema of an object's member, or of a list's items if the key is `item`; None
-    without one.
+    """Return the schema of an object's member, or of a list's items if the key is `item`.
+
+    None without one.
     """
     if not isinstance(schema, dict) or tool is None or not depth:
         return None

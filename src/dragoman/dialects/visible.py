@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 Voice: TypeAlias = Literal["text", "reasoning"]
 Piece: TypeAlias = tuple[Literal["text", "reasoning", "misread"], str]
-"""What is shown next. `misread`: the text so far was reasoning, as its end shows."""
+"""A chunk to show next. `misread`: the text so far was reasoning, as its end shows."""
 
 _TICK_RUN = re.compile("`+")
 _FENCE = 3
@@ -45,7 +45,7 @@ class VisibleText:
 
     @property
     def unsaid(self) -> bool:
-        """Whether there is no text yet: a reply, or the part after its reasoning, begins here."""
+        """Whether the text is still empty: a reply, or the part after its reasoning, begins here."""
         return "text" not in self._heard
 
     @property

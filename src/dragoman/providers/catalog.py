@@ -115,7 +115,7 @@ class Traits:
     type: ModelType = CHAT  # the task that it does
     file: str | None = None  # of a model that we serve ourselves
     adapter: str | None = None  # that taught it to call tools in the format of `local/prompt.py`
-    note: str = ""  # what a user should know before they trust it
+    note: str = ""  # a note that users should read before they trust it
     prompt: str = ""  # of every request, after the general system prompt
     options: Mapping[str, JsonValue] = field(default_factory=dict)
     variants: Mapping[str, Mapping[str, JsonValue]] = field(default_factory=dict)  # options by name
@@ -211,7 +211,7 @@ class Catalog:
     unused: str = ""  # a file that may have more entries, and why it is not used
 
     def find(self, name: str) -> tuple[Provider, str]:
-        """Return the provider and the model of `provider/model`, without the variant; for a chain, those of
+        """Return the provider and the model of `provider/model`, without the variant. For a chain, those of
         its first.
 
         NotFound names the nearest. If a cloud supports several protocols, the provider is the one with
@@ -228,7 +228,7 @@ class Catalog:
         return self.providers[there], model
 
     def traits(self, provider: Provider, model: str) -> Traits:
-        """Return everything known about a model; specific entries override general ones."""
+        """Return everything known about a model. Specific entries override general ones."""
         layers = (
             provider.defaults,
             first_fitting(self.families, model.rpartition("/")[2]),
@@ -237,7 +237,7 @@ class Catalog:
             first_fitting(provider.own, model),
         )
         known: dict[str, Any] = {**merge_traits(*layers)}
-        # Our own lists that have a context would list modalities as well; a user's entry need not.
+        # Our own lists that have a context would list modalities as well. A user's entry need not.
         ours = "context" in layers[3] or ("context" in layers[2] and "context" not in layers[4])
         known["listed"] = "modalities" in known or ours
         known["modalities"] = tuple(known.get("modalities", ("text",)))
@@ -289,7 +289,7 @@ def split_variant(name: str) -> tuple[str, str | None]:
 def load_catalog(
     *files: Path, project: Path | None = None, check: Callable[[Path, bytes], None] | None = None
 ) -> Catalog:
-    """Return the built-in catalog extended by these files; their patterns come before the built-in ones."""
+    """Return the built-in catalog extended by these files. Their patterns come before the built-in ones."""
     built_in: CatalogTable = pickle.loads(_built_in())  # a copy, because merging changes it
     built_in["providers"] = {**_installed(), **built_in["providers"]}  # a built-in name cannot be taken over
     patterns = {name: table.pop("models", {}) for name, table in built_in["providers"].items()}

@@ -96,7 +96,7 @@ class TraitsTable(TypedDict, total=False):
     reasoning: ReasoningStyle
     file: str  # the GGUF file of a local model
     adapter: str  # the GGUF file of an adapter for it, made by `extras/training/`
-    note: Worded  # what a user should know before they trust it
+    note: Worded  # a note that users should read before they trust it
     prompt: str  # of every request, after the general system prompt
     options: dict[str, JsonValue]  # of every request, under those of the conversation
     variants: dict[Annotated[str, AfterValidator(_variant)], dict[str, JsonValue]]  # options by name
@@ -141,7 +141,7 @@ class ProviderTable(TypedDict, total=False):
 
 
 class CatalogTable(TypedDict, total=False):
-    """Our tables of a file; other tables of `dragoman.toml` are ignored here."""
+    """Our tables of a file. Other tables of `dragoman.toml` are ignored here."""
 
     providers: dict[str, ProviderTable]
     families: dict[str, TraitsTable]
@@ -320,7 +320,7 @@ _LAYERED = ("options", "variants", "extra")
 
 
 def merge_traits(*tables: TraitsTable) -> TraitsTable:
-    """Merge tables; later ones override earlier ones.
+    """Merge tables. Later ones override earlier ones.
 
     Options, variants and extra fields are merged by field.
     """

@@ -1,6 +1,6 @@
 """Define a chain of models: if one cannot answer, the next is asked.
 
-`"anthropic/claude-x, openai/gpt-y"` names one wherever a model is named; the library also accepts a list.
+`"anthropic/claude-x, openai/gpt-y"` names one wherever a model is named. The library also accepts a list.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OWN_FAULT = frozenset({"invalid_request", "context_overflow", "filter", "too_la
 
 
 def names_in(name: str) -> list[str]:
-    """Return the models of a chain by its name; for one model, that one."""
+    """Return the models of a chain by its name. For one model, that one."""
     return [one.strip() for one in name.split(",") if one.strip()] or [name]
 
 

@@ -35,7 +35,7 @@ _REGION = re.compile(r"^(?:us|eu|apac|jp|au|ca|global|us-gov)\.(?=\w+\.)")
 
 @dataclass(slots=True, frozen=True)
 class ModelFacts:
-    """What the sources list for one model. Unlisted values are None."""
+    """The sources' values for one model. Unlisted ones are None."""
 
     context: int | None = None  # maximum tokens of its input
     output: int | None = None  # maximum tokens of its output
@@ -107,7 +107,7 @@ class Price:
 async def cost_of(
     usage: Usage, provider: str | None, model: str, units: UnitPrices | None = None, *, free: bool = False
 ) -> float | None:
-    """Return what the tokens cost. `provider` is its name in the price list; without one, the price is
+    """Return what the tokens cost. `provider` is its name in the price list. Without one, the price is
     unknown.
 
     `units` are prices by other measures: if there are any, only they apply. `free`: it runs on this

@@ -78,7 +78,7 @@ async def list_models(
 
 
 def read_list(answer: JsonValue) -> list[ListedModel] | None:
-    """Return the models in an answer, in any of the usual forms; None for anything else.
+    """Return the models in an answer, in any of the usual forms. None for anything else.
 
     OpenAI has them under `data`, Gemini and Ollama under `models`, Together in a bare list.
     """
@@ -147,7 +147,7 @@ async def _ask(client: HttpClient, provider: str, port: int, seconds: float) -> 
 
 
 def _names(answer: JsonValue) -> tuple[str, ...] | None:
-    """Return the models in a list such as OpenAI's; None for any other answer."""
+    """Return the models in a list such as OpenAI's. None for any other answer."""
     if not isinstance(answer, dict) or answer.get("object") != "list":
         return None
     listed = answer.get("data")  # Ollama without a model: null

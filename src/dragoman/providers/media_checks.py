@@ -125,7 +125,7 @@ def measured(usage: Usage, type: ModelType, request: Request) -> Usage:
 
 
 def unit_cost(usage: Usage, prices: UnitPrices) -> float | None:
-    """Return what a reply costs by these measures; None if one of them has no price here.
+    """Return what a reply costs by these measures. None if one of them has no price here.
 
     Tokens count if they have a price. Cached tokens cost the same as others, unless they have a separate
     price.

@@ -202,7 +202,7 @@ class Models:
         return True
 
     def __call__(self, name: str | None = None) -> ServedModel | ModelChain:
-        """Return the model or the chain with this name. NotFound names the nearest; ConfigError names a
+        """Return the model or the chain with this name. NotFound names the nearest. ConfigError names a
         missing key.
         """
         wanted = name or self.default
@@ -342,7 +342,7 @@ def models_named(
     blobs: BlobReader | None,
     **options: Any,
 ) -> Models:
-    """Return the models of a catalog, and those whose address the caller passes; a list is a chain.
+    """Return the models of a catalog, and those whose address the caller passes. A list is a chain.
 
     `options` are those of Models.
     """

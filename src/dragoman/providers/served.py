@@ -53,7 +53,7 @@ class EventFilter(Protocol):
 
 @dataclass(slots=True)
 class Habits:
-    """What is learned of a model from its replies, in addition to the catalog."""
+    """Lessons from a model's replies, in addition to the catalog."""
 
     begins_inside: bool = False  # its replies begin inside reasoning
     unsure: bool = False  # some do, some do not
@@ -63,7 +63,7 @@ class Habits:
 class ServedModel:
     """A model as a turn uses it. Satisfies `wire.Model`.
 
-    `fallback` is the dialect for a model whose server turns out to refuse tools; without it, that is an
+    `fallback` is the dialect for a model whose server turns out to refuse tools. Without it, that is an
     error. `remembered` are earlier lessons, in words, and `remember` stores new ones.
     """
 
@@ -284,7 +284,7 @@ class ServedModel:
         return without_removed(merge_options(self.traits.options, self.variant, options))
 
     async def cost_of(self, usage: Usage) -> float | None:
-        """Return what these tokens would cost; None if the price is unknown."""
+        """Return what these tokens would cost. None if the price is unknown."""
         return await self._price(usage)
 
     async def _with_price(self, events: Sequence[Event], request: Request) -> Sequence[Event]:
@@ -306,7 +306,7 @@ class ServedModel:
     # ── calls as text ─────────────────────────────────────────────────────────────────────────────
 
     def _language(self, request: Request) -> Dialect | None:
-        """Return the dialect that reads calls from the text; None to read none.
+        """Return the dialect that reads calls from the text. None to read none.
 
         That is the format the model was told to write. While its server makes no native calls, it is also the
         one its family is known for, and those a user granted (D6).

@@ -44,7 +44,7 @@ KeySource: TypeAlias = Literal["given", "environment", "keyring", "file"]
 
 @dataclass(slots=True, frozen=True)
 class Key:
-    """A key that was found. It is never printed; `name` is where the user keeps it."""
+    """A key that was found. It is never printed. `name` is where the user keeps it."""
 
     value: str = field(repr=False)
     name: str
@@ -55,7 +55,7 @@ class Keys:
     """Searches for keys, again each time: a key that is set later is found later.
 
     `given` has keys by provider. The keyring is asked only if its package is installed and nothing else has
-    the key; a locked or broken keyring has none. The file with keys for systems without a keyring comes last.
+    the key. A locked or broken keyring has none. The file with keys for systems without a keyring comes last.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ _GOOGLE = ("GOOGLE_APPLICATION_CREDENTIALS", "VERTEXAI_CREDENTIALS", "VERTEX_CRE
 
 _FIRMWARE = Path("/sys/class/dmi/id")
 
-# What is checked besides the keys, for the message if nothing is found.
+# The settings to check besides the keys, for the message if nothing is found.
 _WAYS: dict[AuthKind, str] = {
     "key": "",
     "aws": WAYS,
@@ -139,7 +139,7 @@ def sign_in(provider: Provider, keys: Keys, address: str) -> ProviderAuth:
 
 
 def find_auth(provider: Provider, keys: Keys, address: str = "") -> ProviderAuth | None:
-    """Return what the user has set for this provider; None if nothing."""
+    """Return what the user has set for this provider. None if nothing."""
     key = keys.find(provider)
     environment = keys.environment
     if key is not None:
@@ -169,7 +169,7 @@ def describe_auth(provider: Provider, keys: Keys) -> str | None:
 
 
 def _machine(environment: Mapping[str, str]) -> str:
-    """Return the machine's vendor from its firmware; empty if another environment is examined."""
+    """Return the machine's vendor from its firmware. Empty if another environment is examined."""
     if environment is not os.environ:
         return ""
     try:

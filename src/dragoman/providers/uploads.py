@@ -27,7 +27,7 @@ class ProviderUploads:
         self._former: list[Uploads] = []  # of former keys and addresses
 
     def of(self, provider: Provider) -> Uploads | None:
-        """Return the uploads there, of all its models; None if it stores no files."""
+        """Return the uploads there, of all its models. None if it stores no files."""
         if provider.files.upload_above is None or provider.wire not in SERVICES:
             return None
         if provider.name not in self._present:

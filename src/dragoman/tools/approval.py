@@ -33,7 +33,7 @@ _SHOWN = 200_000  # characters of a diff in an approval request
 
 @dataclass(slots=True, frozen=True)
 class Foreseen:
-    """What a call would write, as a diff, and the names of the arguments that the diff shows in full.
+    """The preview of a call as a diff, and the names of the arguments that the diff shows in full.
 
     `told` has all arguments that the tool previews. It is empty if the diff is cut off, binary, or of a file
     that is not valid UTF-8.

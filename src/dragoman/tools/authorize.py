@@ -1,4 +1,4 @@
-"""Decide whether a call may run. No other module decides it; all inputs arrive as values.
+"""Decide whether a call may run. No other module decides it. All inputs arrive as values.
 
 Called when a call arrives, when a user has edited it, and when a process resumes it. Also called when a tool
 finds something new (a file in a search, a redirect), and when a grant could settle other approval requests.
@@ -27,7 +27,7 @@ class Reason:
 
 @dataclass(slots=True, frozen=True)
 class Run:
-    """The call may run. `because` records the reason for later; `cage` is what its programs run in (K4)."""
+    """The call may run. `because` records the reason for later. `cage` is what its programs run in (K4)."""
 
     because: str
     cage: Cage | None = None
@@ -39,8 +39,8 @@ class Ask:
 
     reasons: tuple[Reason, ...]
     format: str = ""  # the pattern for a `format` rule, if the call was guessed from text
-    cage: Cage | None = None  # what its programs run in, if it runs
-    beyond: tuple[Rule, ...] = ()  # what the call requests beyond the cage and no rule allows
+    cage: Cage | None = None  # the cage of its programs, if it runs
+    beyond: tuple[Rule, ...] = ()  # requests beyond the cage that no rule allows
     line: bool = True  # whether the user is also asked about what the call does inside the cage
 
     @property
@@ -50,7 +50,7 @@ class Ask:
 
 @dataclass(slots=True, frozen=True)
 class Refuse:
-    """The call does not run, whatever anyone answers. The model reads the text."""
+    """The call does not run, and no answer changes that. The model reads the text."""
 
     text: str
 
@@ -66,7 +66,7 @@ class Authority:
     bounds: Sequence[Rule] = ()  # nothing overrides these
     # rules of the agents this call runs for: what they deny or ask stays denied or asked
     outer: Sequence[Sequence[Rule]] = ()
-    grants: Sequence[Rule] = ()  # what a user allowed or denied by an answer
+    grants: Sequence[Rule] = ()  # rules that a user allowed or denied by an answer
     mode: Mode = "auto"
     pinned: str | None = (
         None  # the fingerprint of the tool's definition when it was first offered, or last allowed
@@ -75,8 +75,8 @@ class Authority:
     format: str = (
         ""  # for a call guessed from text (D7): the format and the model, as `format` rules name them
     )
-    cage: Cage | None = None  # what programs run in; None: without a cage
-    beyond: Sequence[Rule] = ()  # what the call requests beyond the cage
+    cage: Cage | None = None  # for its programs; None: without a cage
+    beyond: Sequence[Rule] = ()  # requests of the call beyond the cage
     impossible: str = ""  # why something that the call requests cannot be opened
 
 
@@ -161,7 +161,7 @@ def authorize_beyond(rule: Rule, authority: Authority) -> Verdict:
 def _opened(authority: Authority) -> Cage | None:
     """Return the cage with the rules that open it, unless a stricter rule closes it again.
 
-    It also contains what the call requests; the call gets that only if the request is allowed.
+    It also contains what the call requests. The call gets that only if the request is allowed.
     """
     if authority.cage is None:
         return None
@@ -182,7 +182,7 @@ def _opened(authority: Authority) -> Cage | None:
 def _means_cage(rule: Rule) -> bool:
     """Return whether a rule applies to the cage.
 
-    `cage.*` does; a rule on everything does only if it denies.
+    `cage.*` does. A rule on everything does only if it denies.
     """
     if rule.permission == "*" and rule.action == "ask":
         return False
@@ -251,7 +251,7 @@ def may_be_shown(tool: Tool, pattern: str, authority: Authority) -> bool:
 
 
 def _bound(tool: Tool, patterns: Sequence[str], bounds: Sequence[Rule]) -> Ruling:
-    """Return what the bounds decide; without a matching bound, allow. Bounds on writing apply to every tool
+    """Return what the bounds decide. Without a matching bound, allow. Bounds on writing apply to every tool
     that changes files.
     """
     permissions = dict.fromkeys(
@@ -347,7 +347,7 @@ def concerns_tool(pattern: str, tool: Tool, offered_as: str = "") -> bool:
 
 
 def wrong_with(policy: object) -> str:
-    """Return why this is not a valid review policy; empty if it is valid."""
+    """Return why this is not a valid review policy. Empty if it is valid."""
     words = ", ".join(REVIEWS)
     if not isinstance(policy, Mapping):
         return "" if policy in REVIEWS else f"review {policy!r}: it is one of {words}, or a table of patterns"

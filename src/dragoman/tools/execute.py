@@ -210,9 +210,9 @@ class Permit:
 
 
 async def execute(tool: Tool, call: ToolCall, permit: Permit, context: ToolContext) -> Outcome:
-    """Run the tool in the calling task; use a separate task for each call.
+    """Run the tool in the calling task. Use a separate task for each call.
 
-    Errors and timeouts of the tool are outcomes; only cancellation is raised as an exception.
+    Errors and timeouts of the tool are outcomes. Only cancellation is raised as an exception.
     """
     if permit.hash != call.hash:
         return failed(f"{call.tool} did not run: it was permitted with other arguments")

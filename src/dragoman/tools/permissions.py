@@ -136,7 +136,7 @@ _FETCH = "web.fetch"  # its patterns are pages: the site, then the path
 
 @dataclass(slots=True, frozen=True)
 class Ruling:
-    """A decision. `rule` made it; None if no rule matched, which means ask."""
+    """A decision. `rule` made it. None if no rule matched, which means ask."""
 
     action: Action
     rule: Rule | None = None
@@ -252,7 +252,7 @@ def matches(pattern: str, text: str) -> bool:
 def _compiled(pattern: str) -> re.Pattern[str]:
     """Compile a pattern.
 
-    `*` is any text, `?` one character; `[*]` and `[?]` are the characters themselves.
+    `*` is any text, `?` one character. `[*]` and `[?]` are the characters themselves.
     """
     other_brackets = r"\[(?![*?]\])"
     return re.compile(translate(re.sub(other_brackets, "[[]", pattern)))

@@ -44,7 +44,7 @@ def load_tools(files: Iterable[Path]) -> list[Tool | Group]:
 def load_folder(folder: Path) -> tuple[list[Tool | Group], list[str]]:
     """Return the tools of every Python file in a folder, and the errors of files that could not be loaded.
 
-    A file whose name begins with `_` defines no tools; other files can import it.
+    A file whose name begins with `_` defines no tools. Other files can import it.
     """
     found: list[Tool | Group] = []
     warnings: list[str] = []

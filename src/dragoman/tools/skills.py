@@ -338,7 +338,7 @@ def write_skill(skill: Skill) -> bytes:
 
 
 def edit_skill(before: bytes, skill: Skill) -> bytes:
-    """Return the file with this skill's content; its name stays. ValueError says why it cannot be written."""
+    """Return the file with this skill's content. Its name stays. ValueError says why it cannot be written."""
     opening, head, closing, body = cut_skill(before.decode())
     found, end = parse_skill(before, skill.name), "\r" if opening.endswith("\r\n") else ""
     wanted, known = _front(skill), _front(found)
@@ -358,7 +358,7 @@ def _front(skill: Skill) -> dict[str, str | bool]:
 
 
 def _edit(head: str, changes: Mapping[str, str | bool], end: str) -> str:
-    """Return the front matter with changed lines for some keys; comments after a key stay."""
+    """Return the front matter with changed lines for some keys. Comments after a key stay."""
     if not changes:
         return head
     pieces = _pieces(head)

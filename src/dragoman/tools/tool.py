@@ -35,7 +35,8 @@ Review: TypeAlias = Literal["never", "on_error", "always"]
 """Which results a user reviews before the model sees them."""
 
 Writes: TypeAlias = Literal["nothing", "named", "anything"]
-"""What a call can change in the workspace: nothing, the paths that its patterns name, or anything."""
+"""The part of the workspace that a call can change: nothing, the paths that its patterns name, or anything.
+"""
 
 Deps = TypeVar("Deps", default=Any)
 
@@ -66,7 +67,7 @@ async def _not_running(words: Sequence[str], timeout: float = 0.0) -> tuple[int,
 
 @dataclass(slots=True, frozen=True)
 class WantedCall:
-    """A call that a program wants to make; `number` counts the program's requests."""
+    """A call that a program wants to make. `number` counts the program's requests."""
 
     number: int
     tool: str
@@ -110,7 +111,7 @@ class OtherPath(Exception):
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class ToolContext(Generic[Deps]):
-    """What a running call can know and do. Declare a parameter of this type to receive it.
+    """The context and abilities of a running call. Declare a parameter of this type to receive it.
 
     Use `ToolContext[MyDeps]` to let a type checker know the type of `deps`.
     """
@@ -134,7 +135,7 @@ class ToolContext(Generic[Deps]):
     seen_version: Callable[[str], str | None] = lambda path: None  # of a file this conversation knows
     program: InnerCalls | None = None  # the calls that a program of this call makes
     workspace: Path | None = None
-    cage: Cage | None = None  # what its programs run in, according to the permit
+    cage: Cage | None = None  # the cage of its programs, according to the permit
     env: Sequence[str] = ()  # variables that its programs get in addition to the usual ones
     run: Callable[..., Any] = _not_running  # (words, timeout=120) → (exit status, output), in the cage
     user: str = LOCAL  # the user who sent the message that the call belongs to
@@ -169,12 +170,12 @@ class Tool:
     sequential: bool = False
     cancellable: bool = False  # its work can be stopped half-way
     writes: Writes = "anything"
-    preview: Preview | None = None  # what it would write, for approval
+    preview: Preview | None = None  # the changes it would make, for approval
     # arguments that the preview shows in full: an approval request need not repeat them
     previewed: tuple[str, ...] = ()
     keep_hunks: KeepHunks | None = None  # the arguments with which it would write a part of that
     repeats: bool = False  # polling: the loop guard ignores it
-    identity: Callable[[Arguments], JsonValue] | None = None  # what makes two calls the same
+    identity: Callable[[Arguments], JsonValue] | None = None  # the value that is equal for equal calls
     caged: bool = False  # Programs in the cage do all its work, so it can do only what they can.
     # rules that open the cage, as a call requests
     beyond: Callable[[Arguments], Sequence[Rule]] | None = None
@@ -257,7 +258,7 @@ def tool(target: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 
     `pattern` names the parameter that permission rules match (each item of a list separately), or is a
     function from the arguments to the patterns. Synchronous functions run in a separate thread. A generator's
-    yields are progress; its return value, or else the last value it yields, is the result.
+    yields are progress. Its return value, or else the last value it yields, is the result.
     """
     local = sys._getframe(1).f_locals  # so that types defined next to the tool are found
     if target is not None:

@@ -57,7 +57,7 @@ class Starting(Protocol):
     """A source that is slow to start."""
 
     async def started(self) -> None:
-        """Wait until a start in progress has succeeded or failed. Bounded; raises nothing."""
+        """Wait until a start in progress has succeeded or failed. Bounded. Raises nothing."""
 
 
 @runtime_checkable
@@ -88,7 +88,7 @@ def open_to(given: Collection[str], teams: Collection[str]) -> bool:
 
 
 class Toolbox:
-    """All available tools. Groups given first keep their names; the order never changes by itself."""
+    """All available tools. Groups given first keep their names. The order never changes by itself."""
 
     def __init__(self, groups: Iterable[Group] = (), sources: Iterable[Source] = ()) -> None:
         self._groups = tuple(groups)
@@ -118,7 +118,7 @@ class Toolbox:
             raise BadRequest(sentence("agent.unknown_tool", name=name, hint=hint))
 
     def check_switches(self, switches: Mapping[str, bool | None] | None) -> None:
-        """Check each name that is set; None removes a switch."""
+        """Check each name that is set. None removes a switch."""
         for name, on in switches.items() if isinstance(switches, Mapping) else ():
             if isinstance(on, bool):
                 self.check_name(name)
@@ -197,7 +197,7 @@ class Toolbox:
         """Return the tools that are on.
 
         `switches` turns off a group (`files`) or one of its tools (`files.write_file`, or just `write_file`).
-        It turns on a group that is on only by name; without switches, that group is on, too. `only` limits
+        It turns on a group that is on only by name. Without switches, that group is on, too. `only` limits
         the offer to the names it lists. Groups that are `kept` replace what their sources have now.
         """
         off = {name for name, on in (switches or {}).items() if not on}
@@ -255,7 +255,7 @@ class Offer:
         return tuple(replace(spec, found=True) if spec.name in self.deferred else spec for spec in specs)
 
     def find(self, name: str) -> tuple[str, Tool] | None:
-        """Return the tool a model means, by its exact name or a spelling of it; a deferred one only by its
+        """Return the tool a model means, by its exact name or a spelling of it. A deferred one only by its
         exact name (L4).
         """
         meant = repair_name(name, self.tools)

@@ -30,7 +30,7 @@ class OpenFiles(Protocol):
         """Return the editor's text. None if the file is not open there."""
 
     def write(self, path: Path, text: str) -> bool:
-        """Write and save through the editor. False if it cannot; ToolFailed if it refuses."""
+        """Write and save through the editor. False if it cannot. ToolFailed if it refuses."""
 
 
 OPEN_FILES: ContextVar[OpenFiles | None] = ContextVar("open_files", default=None)
@@ -161,7 +161,7 @@ def replace_inside(
 ) -> bytes:
     """Replace a file's bytes atomically with what `change` returns for them. Return the new bytes.
 
-    `change` receives None for a missing file; the new file gets `mode`. Nothing else in this process writes
+    `change` receives None for a missing file. The new file gets `mode`. Nothing else in this process writes
     in between.
     """
     above, name = _file(path)

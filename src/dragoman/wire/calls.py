@@ -171,7 +171,7 @@ class Calls:
     def _find(
         self, index: Hashable, id: str | None, name: str | None, arguments: RawArguments
     ) -> _ArrivingCall | None:
-        """Return the call that a chunk continues; None if it begins one."""
+        """Return the call that a chunk continues. None if it begins one."""
         here = self._calls if index is None else self._at.get(index)
         if not here:
             return None
@@ -269,7 +269,7 @@ class _ArrivingCall:
             yield from self.announce()
 
     def replace(self, whole: str | Arguments) -> Iterator[Event]:
-        """Use these complete arguments; the chunks were only for display."""
+        """Use these complete arguments. The chunks were only for display."""
         text, shown = _text(whole), self.text
         self.pieces[:], self.half = [text], ""
         if self.announced and text != shown and text.startswith(shown):

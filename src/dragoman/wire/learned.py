@@ -127,7 +127,7 @@ def drop_field(body: Body, name: str) -> None:
 
 
 def loosen_tools(body: Body) -> None:
-    """Turn off strict mode for tools. On Messages, remove the keyword; OpenAI would take its absence as
+    """Turn off strict mode for tools. On Messages, remove the keyword. OpenAI would take its absence as
     strict.
     """
     config = body.get("toolConfig")
@@ -298,7 +298,7 @@ def in_words(word: str) -> str:
 
 @dataclass(slots=True)
 class Learned:
-    """What is known about one model in addition to the catalog. Shared by all turns that use it."""
+    """The lessons about one model, in addition to the catalog. Shared by all turns that use it."""
 
     # Replaced, never changed in place: a thread may trim a large body while another turn learns.
     dropped: frozenset[str] = frozenset()  # fields that are left out
@@ -313,7 +313,7 @@ class Learned:
     def learn(
         self, error: ProviderError, request: Request, *, wire: str, may_write_calls: bool
     ) -> str | None:
-        """Learn from an error. Return what is done differently from now on, in words for users; None if
+        """Learn from an error. Return what is done differently from now on, in words for users. None if
         nothing.
         """
         if not may_teach(error):
@@ -339,7 +339,7 @@ class Learned:
         )
 
     def recall(self, words: Iterable[str]) -> tuple[str, ...]:
-        """Restore earlier lessons. Return them in words for users; invalid ones are skipped."""
+        """Restore earlier lessons. Return them in words for users. Invalid ones are skipped."""
         told: list[str] = []
         for word in words:
             kind, _, name = word.partition(" ")

@@ -45,7 +45,7 @@ def lower(
     Here an assistant's message is one model request, made of text, reasoning and calls. The results of its
     calls belong right after it. Files it made follow in a user's message, and so do files from its calls if
     the wire cannot put them into a result (`files_apart`). `speaks` selects parts of a reply that can be sent
-    without text or calls; a provider's own items are dropped unless it selects them.
+    without text or calls. A provider's own items are dropped unless it selects them.
     """
     merged: list[RequestMessage] = []
     for message in messages:
@@ -137,7 +137,7 @@ EMPTY_RESULT = "(no output)"
 
 
 def result_text(call: ToolCall) -> str:
-    """Return the text of a call's result for a model, whatever the state of the call."""
+    """Return the text of a call's result for a model, in any state of the call."""
     result = _visible(call)
     if result is None:
         return NO_RESULT

@@ -24,7 +24,7 @@ from dragoman.wire.endpoint import Quirks
 Options: TypeAlias = Mapping[str, JsonValue]
 Body: TypeAlias = dict[str, JsonValue]
 Extra: TypeAlias = bool | Collection[str]
-"""What a provider accepts in addition to the options of its wire: everything, nothing, or these."""
+"""The options that a provider accepts in addition to those of its wire: everything, nothing, or these."""
 
 Number: TypeAlias = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -254,7 +254,7 @@ def hosted_tools(options: Options) -> list[JsonValue]:
 
 
 def with_extra(body: Body, extra: Options) -> Body:
-    """Return the body with extra fields, which win. Groups are merged; lists of tools are extended."""
+    """Return the body with extra fields, which win. Groups are merged. Lists of tools are extended."""
     merged = dict(body)
     for name, value in extra.items():
         held = merged.get(name)

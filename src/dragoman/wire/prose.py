@@ -18,7 +18,7 @@ from dragoman.messages.message import File
 #
 # JSON can write `😀` as `\ud83d\ude00`, and servers that split text by code units can send each half in a
 # separate chunk. A half is not a character: fast JSON readers refuse it, and no database stores it. Halves
-# that meet are joined; one that stays alone becomes U+FFFD.
+# that meet are joined. One that stays alone becomes U+FFFD.
 
 
 LONE = "\N{REPLACEMENT CHARACTER}"
@@ -94,7 +94,7 @@ RATE = 24_000  # samples per second, by default
 
 
 class Samples:
-    """The samples of one reply: 16 bits, one channel. `take` returns the audio so far; None without any."""
+    """The samples of one reply: 16 bits, one channel. `take` returns the audio so far. None without any."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []

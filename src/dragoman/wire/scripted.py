@@ -83,7 +83,7 @@ def calls_with(tool: str, arguments: str) -> Line:
 def makes(
     data: bytes, media_type: str = "image/png", *, name: str | None = None, partials: Sequence[bytes] = ()
 ) -> Line:
-    """Return a line that makes an image or audio; `partials` are its previews."""
+    """Return a line that makes an image or audio. `partials` are its previews."""
     file = _file(data, media_type, name or f"made.{media_type.rpartition('/')[2]}")
     return Line(files=(file,), partials=tuple(_file(one, media_type, "partial") for one in partials))
 
@@ -174,7 +174,7 @@ async def collect_reply(
     *,
     on_retry: Callable[[StepRetry], None] | None = None,
 ) -> Message:
-    """Return the reply as a message. Nothing of it is stored or shown; `on_retry` is called for retries."""
+    """Return the reply as a message. Nothing of it is stored or shown. `on_retry` is called for retries."""
     draft = Draft(Message(new_id("msg"), conversation, None, "assistant", (), model=model.name))
     async with aclosing(model.stream(request, draft.id)) as replies:
         async for events in replies:

@@ -340,8 +340,9 @@ def _may_end(text: str, at: int, ends: tuple[str, ...]) -> bool:
 
 
 def _tag(text: str, at: int, tags: tuple[str, ...]) -> str | None:
-    """Return the tag at this place; None if the text may still become one, and an empty string if it
-    cannot.
+    """Return the tag at this place.
+
+    None if the text may still become one, and an empty string if it cannot.
     """
     rest = text[at : at + _LONGEST]
     for tag in tags:

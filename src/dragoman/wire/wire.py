@@ -1,4 +1,4 @@
-"""Define the interfaces of this package: `Model` answers requests with events; `Wire` is a provider protocol.
+"""Define the interfaces of this package: `Model` answers requests with events. `Wire` is a provider protocol.
 
 A wire encodes a `Request` as a provider's body and decodes the provider's frames into our events; it is pure.
 Models use one over HTTP (`wire/http_client/http_model.py`), or play a script (`wire/scripted.py`).
@@ -56,7 +56,7 @@ class ReadsWhole(Protocol):
     """A decoder that can read a reply in one JSON body: some servers do not stream, even if requested."""
 
     def whole(self, body: JsonValue) -> Iterable[Event] | None:
-        """Return its events, without those of `end`; None if it is not a reply."""
+        """Return its events, without those of `end`. None if it is not a reply."""
 
 
 @runtime_checkable
@@ -72,7 +72,7 @@ class Wire(Protocol):
 
     name: str
     options: frozenset[str]
-    """The options that the protocol supports; it encodes no others from `request.options`."""
+    """The options that the protocol supports. It encodes no others from `request.options`."""
 
     def check_options(self, options: Mapping[str, JsonValue], *, model: str, extra: Extra) -> None:
         """Raise BadRequest for an option that would not get into the body unchanged (R9).
@@ -86,7 +86,7 @@ class Wire(Protocol):
         """Return whether the body contains the bytes of such a file, so that they must be read."""
 
     def decoder(self, reply: str) -> Decoder:
-        """Return a decoder for the reply with this ID; the IDs of its calls are derived from it."""
+        """Return a decoder for the reply with this ID. The IDs of its calls are derived from it."""
 
 
 @runtime_checkable
@@ -120,7 +120,7 @@ class Model(Protocol):
         """Raise BadRequest if a request with these options would be refused before it is sent."""
 
     def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
-        """Yield the reply's events, in batches as they arrive; the last is a `MessageEnd`. Raises
+        """Yield the reply's events, in batches as they arrive. The last is a `MessageEnd`. Raises
         ProviderError.
 
         A `StepRetry`, a `StepModel` or a `Notice` can come before them, and `ProviderData` anywhere: these

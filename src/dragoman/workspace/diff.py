@@ -53,7 +53,7 @@ def _compared(a: Sequence[str], b: Sequence[str]) -> Iterator[Pair]:
 
 
 def _anchors(a: Sequence[str], b: Sequence[str]) -> list[Pair]:
-    """Pair lines that occur once on both sides; if there are none, those that occur equally often."""
+    """Pair lines that occur once on both sides. If there are none, those that occur equally often."""
     counts, others = Counter(a), Counter(b)
     once = [line for line, count in counts.items() if count == others[line] == 1]
     paired = set(once or (line for line, count in counts.items() if count == others[line]))

@@ -212,7 +212,7 @@ def kind_of(mode: int) -> EntryKind:
 
 
 def paths_inside(root: Path, paths: Iterable[Path]) -> Iterator[str]:
-    """Yield the paths that are inside the workspace, relative to it; the others are left out."""
+    """Yield the paths that are inside the workspace, relative to it. The others are left out."""
     for path in paths:
         relative = os.path.relpath(path.resolve(), root)
         if relative != "." and not relative.startswith(".."):

@@ -148,7 +148,7 @@ class WholeLooks:
 
 
 class Looks:
-    """What is known of the folder. The caller holds the lock of its history."""
+    """The known state of the folder. The caller holds the lock of its history."""
 
     def __init__(self, root: Path, limits: SnapshotLimits, skip: Sequence[str], *, watch_from: int) -> None:
         self._root = root

@@ -22,7 +22,7 @@ _MOST_OPEN = 16
 
 
 class Histories:
-    """All histories. `folder` contains the records; None if they have no place. Without `records`, nothing
+    """All histories. `folder` contains the records. None if they have no place. Without `records`, nothing
     new is recorded.
     """
 
@@ -138,7 +138,7 @@ def _workspace_of(file: Path) -> Path:
 
 
 InFolder: TypeAlias = tuple[WorkspaceHistory, ChangeRecord]
-"""What a revert did in one folder."""
+"""The record of a revert in one folder."""
 _log = logging.getLogger(__name__)
 _NOTE, _LOCK = "together.json", "together.lock"
 

@@ -201,7 +201,7 @@ class WorkspaceHistory:
                 file.drop(f"{_RULES}{turn}")
 
     def _spelled(self, path: str) -> Iterator[str]:
-        """Yield `./a`, an absolute path, or one through a link, as recorded; for a link also its target."""
+        """Yield `./a`, an absolute path, or one through a link, as recorded. For a link also its target."""
         whole = self.root / path
         with suppress(ValueError):  # not a valid path
             for place in (Path(os.path.realpath(whole.parent), whole.name), os.path.realpath(whole)):

@@ -90,7 +90,7 @@ class IgnoreReader:
         return self._within(folder, "", names, IgnoreRules(chain))
 
     def below(self, above: IgnoreRules, folder: OpenFolder, path: str, names: Collection[str]) -> IgnoreRules:
-        """Return the rules in a folder; `path` ends with a slash."""
+        """Return the rules in a folder. `path` ends with a slash."""
         return self._within(folder, path, names, above)
 
     def _within(

@@ -1,4 +1,4 @@
-"""Hold what is known of the folder since the last scan, and what a scan found."""
+"""Hold the state of the folder at the last scan, and the result of a scan."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ class SnapshotFile:
         return name
 
     def read(self, state: FileState) -> bytes | None:
-        """Return the bytes of a file or the target of a link; None if they are not kept."""
+        """Return the bytes of a file or the target of a link. None if they are not kept."""
         return self.read_object(state.object) if state.kind != "folder" else None
 
     def read_object(self, name: str) -> bytes | None:

@@ -156,7 +156,7 @@ def carry_out(
 
     Every step can run again: after a crash, all steps run again (`repeated`). Then a path in any other state
     than before or after belongs to someone else and is left. Otherwise it raises RevertConflict. Raises
-    OSError with the path if the system refuses; with `to_the_end`, that path is left, too.
+    OSError with the path if the system refuses. With `to_the_end`, that path is left, too.
     """
     left: list[Conflict] = []
     carrier = _Carrier(root, read, limits, repeated)

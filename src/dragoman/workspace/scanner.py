@@ -23,7 +23,7 @@ _TRIES = 3  # reads of a file that changes during the read
 
 
 class _OutOfTime(Exception):
-    """The time limit is over. Results so far count; the rest is left to the next scan."""
+    """The time limit is over. Results so far count. The rest is left to the next scan."""
 
 
 class Looker:

@@ -37,7 +37,7 @@ def holds(state: FileState | None) -> bool:
 
 @dataclass(slots=True, frozen=True)
 class FileChange:
-    """A path before and after; None if it did not exist."""
+    """A path before and after. None if it did not exist."""
 
     path: str
     before: FileState | None
@@ -46,7 +46,7 @@ class FileChange:
 
 @dataclass(slots=True, frozen=True)
 class ChangeRecord:
-    """What some calls of a step, or a revert, changed in the folder."""
+    """The changes that some calls of a step, or a revert, made in the folder."""
 
     id: int
     kind: RecordKind
@@ -57,7 +57,7 @@ class ChangeRecord:
     reverts: tuple[int, ...] = ()  # the records that a revert reverted
     only: tuple[str, ...] = ()  # the paths to which a revert was limited; empty: all
     changes: tuple[FileChange, ...] = ()
-    notes: tuple[str, ...] = ()  # what could not be recorded, and why
+    notes: tuple[str, ...] = ()  # changes that could not be recorded, and why
     leaf_before: str | None = None  # of the conversation, if a revert moved it
     leaf_after: str | None = None
     created: float = 0.0
@@ -95,7 +95,7 @@ class RevertPlan:
 
     changes: list[FileChange] = field(default_factory=list)  # from the current state to the target
     conflicts: list[Conflict] = field(default_factory=list)
-    left: list[Conflict] = field(default_factory=list)  # what cannot be restored at all
+    left: list[Conflict] = field(default_factory=list)  # files that cannot be restored at all
 
 
 def describe_opaque(state: FileState) -> str:

@@ -143,7 +143,7 @@ Contents: TypeAlias = Callable[[FileState], bytes | None]
 def copy_folder(source: Path, target: Path, limits: SnapshotLimits, skip: Sequence[Path] = ()) -> None:
     """Copy everything in a folder atomically, including what version control ignores, since builds need it.
 
-    Raises BadRequest if that is too much. Links are copied as links; sockets and the like are left out.
+    Raises BadRequest if that is too much. Links are copied as links. Sockets and the like are left out.
     """
     left_out = {path.resolve() for path in skip}
     unfinished = target.with_name(target.name + _UNFINISHED)

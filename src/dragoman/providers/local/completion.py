@@ -26,7 +26,7 @@ PATH = Endpoint(path="completions")
 
 
 class CompletionDecoder(ChatDecoder):
-    """Decodes chunks with `text` instead of a `delta`; everything else is as in a chat."""
+    """Decodes chunks with `text` instead of a `delta`. Everything else is as in a chat."""
 
     def _chunk(self, chunk: Any) -> Iterable[Event]:
         for choice in chunk.get("choices") or ():
@@ -36,7 +36,7 @@ class CompletionDecoder(ChatDecoder):
 
 @dataclass(slots=True)
 class Completions:
-    """The wire. The request's only text is the prompt; grammar and bias are in `extra`."""
+    """The wire. The request's only text is the prompt. Grammar and bias are in `extra`."""
 
     name: str = "completions"
     options: frozenset[str] = COMMON

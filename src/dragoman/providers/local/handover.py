@@ -24,7 +24,7 @@ _PIECE = 1 << 20
 
 
 def server_for(found: list[LocalServer]) -> LocalServer | None:
-    """Return the program that serves downloads here; None for Dragoman itself. Raises ConfigError if there is
+    """Return the program that serves downloads here. None for Dragoman itself. Raises ConfigError if there is
     none.
     """
     if can_serve():

@@ -92,7 +92,7 @@ def read_wanted(typed: str) -> WantedModel:
 
 
 class Hub:
-    """One hub, and the folder for its files. `HF_ENDPOINT` sets a mirror; a token is sent only to the hub."""
+    """One hub, and the folder for its files. `HF_ENDPOINT` sets a mirror. A token is sent only to the hub."""
 
     def __init__(
         self,

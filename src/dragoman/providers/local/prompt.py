@@ -13,7 +13,7 @@ The model writes one line for each call, or one line of another kind, and ends i
     show: SENTENCE      the sentence, and after it the results, or the tools where there are no results
     talk:               free talk: the model without the adapter is to answer
 
-This file uses only the standard library, because the training of the adapter reads it too.
+The training of the adapter imports this file too, so both use the same format.
 """
 
 from __future__ import annotations

@@ -167,7 +167,7 @@ class LlamaServer:
 
 
 def _folder(wanted: Path) -> Path | None:
-    """Return the folder, made if necessary. None if the cache is read-only; then nothing is saved."""
+    """Return the folder, made if necessary. None if the cache is read-only. Then nothing is saved."""
     try:
         wanted.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError:

@@ -331,7 +331,7 @@ def _abilities(tools: Sequence[ToolSpec]) -> str:
 
 
 def _results(calls: Sequence[ToolCall]) -> str:
-    """Return the results unchanged; if there are several, each with the name of its tool."""
+    """Return the results unchanged. If there are several, each with the name of its tool."""
     alone = len(calls) == 1
     text = "\n\n".join(
         shown_result(call)

@@ -88,7 +88,7 @@ def grouped(
 ) -> tuple[list[Group], list[Source]]:
     """Return the groups and the sources.
 
-    Loose tools form one group, which comes first. The groups follow in the given order; a string names a
+    Loose tools form one group, which comes first. The groups follow in the given order. A string names a
     built-in group.
     """
     loose: list[Tool] = []

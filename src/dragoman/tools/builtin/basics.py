@@ -182,7 +182,7 @@ MARKS = {"open": "[ ]", "doing": "[~]", "done": "[x]"}
 
 
 class TodoItem(BaseModel):
-    """One task."""
+    """One thing to do."""
 
     text: str = Field(min_length=1, max_length=500)
     state: Literal["open", "doing", "done"] = "open"

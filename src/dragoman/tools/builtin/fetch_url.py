@@ -181,7 +181,7 @@ def fetcher(
     seconds: float = SECONDS,
     largest: int = LARGEST,
 ) -> Tool:
-    """Return the tool. `resolver` creates the DNS resolver; `reachable` says which addresses may be used."""
+    """Return the tool. `resolver` creates the DNS resolver. `reachable` says which addresses may be used."""
 
     @tool(
         name="fetch_url",
@@ -230,7 +230,7 @@ def _patterns(arguments: Arguments) -> Sequence[str]:
     try:
         url = parse_url(given)
     except ToolFailed:
-        return (given,)  # It is not fetched, whatever the rules allow.
+        return (given,)  # It is not fetched, even if the rules allow it.
     return (_pattern(url),)
 
 

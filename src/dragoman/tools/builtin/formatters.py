@@ -42,7 +42,7 @@ _writing: WeakValueDictionary[tuple[int, Path | None, str], asyncio.Lock] = Weak
 class Formatter:
     """A program that runs on each written file whose path matches. It can change the file or report on it.
 
-    `files`: patterns; a pattern without a slash matches the file's name in any folder.
+    `files`: patterns. A pattern without a slash matches the file's name in any folder.
     """
 
     name: str
@@ -69,7 +69,7 @@ def with_formatters(
 ) -> Group:
     """Return the same tools, with formatting added to those that write.
 
-    `check` raises if a program is not the trusted one; then that program does not run.
+    `check` raises if a program is not the trusted one. Then that program does not run.
     """
     if not formatters:
         return group

@@ -30,7 +30,7 @@ from dragoman.workspace.diff import FileDiff, diff_texts, joined
 from dragoman.workspace.folder import Entry
 from dragoman.workspace.hunks import HunkChoices, keep_hunks
 
-# `list_directory`: what a folder of the workspace contains.
+# `list_directory`: the entries of a folder of the workspace.
 
 
 _MOST = 1000

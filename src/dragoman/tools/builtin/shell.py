@@ -321,7 +321,7 @@ async def _read(pipe: int, output: ShellOutput, report: Callable[[str], None]) -
 
 
 def told(refused: Sequence[Refusal]) -> str:
-    """Return the note for the model: what the cage refused, and how to request it."""
+    """Return the note for the model on the cage's refusals, and how to request access."""
     return "".join(f"\n[cage] {one}" for one in refused)
 
 

@@ -196,7 +196,7 @@ def _file(data: bytes) -> int:
 
 @cache
 def why_none() -> str:
-    """Return why nothing can be caged here; empty if a test program has just run in a cage."""
+    """Return why nothing can be caged here. Empty if a test program has just run in a cage."""
     if sys.platform != "linux" or not is_known():
         return sentence("cage.other_system")
     if _program() is None:
@@ -255,7 +255,7 @@ def _system() -> tuple[str, ...]:
 
 @cache
 def _shown(home: Path, search: str, brew: str) -> tuple[str, ...]:
-    """Return the folders of programs that PATH leads to, and what these programs need.
+    """Return the folders of programs that PATH leads to, and the folders that these programs need.
 
     This includes Python environments, and Homebrew's folder, to which its programs are links.
     """

@@ -30,7 +30,7 @@ from dragoman.wire.http_client.network import is_public
 from dragoman.workspace.ignore import MADE
 
 Gate: TypeAlias = Callable[[str, str, str], Awaitable[None]]
-"""(pattern, question, permission) → returns if a rule or a user allows it; otherwise raises ToolFailed."""
+"""(pattern, question, permission) → returns if a rule or a user allows it. Otherwise raises ToolFailed."""
 
 _HEAD = 8192  # bytes of a request to the proxy
 _PIECE = 1 << 16

@@ -282,7 +282,7 @@ async def _follow(connection: Connection) -> None:
                 return  # It does not report changes after all.
             connection.changed.set()
         finally:
-            connection.follows.set()  # Also set if it fails at first: nobody needs to wait for it.
+            connection.follows.set()  # Also set if it fails at first, because then waiting is useless.
         await anyio.sleep(RELISTEN)
 
 

@@ -57,7 +57,7 @@ class TokenStore:
         self.where = ""  # for people, once something was saved
 
     def login(self) -> StoredLogin:
-        """Return the stored login; an empty one if it is missing or unreadable."""
+        """Return the stored login. An empty one if it is missing or unreadable."""
         try:
             return StoredLogin.model_validate_json(self._secrets.read(self._url) or "{}")
         except ValidationError:
@@ -225,7 +225,7 @@ def _provider(
 
 
 def _port_here(known: str | None) -> int:
-    """Return the port of the previous redirect address if it is local; otherwise 0 for any port."""
+    """Return the port of the previous redirect address if it is local. Otherwise 0 for any port."""
     parts = urlsplit(known or "")
     return (parts.port or 0) if parts.hostname == HOST else 0
 

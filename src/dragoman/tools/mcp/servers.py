@@ -1,4 +1,4 @@
-"""Read the settings of MCP servers, from tables of our own file or the JSON file of other programs."""
+"""Read the settings of MCP servers, from tables of `dragoman.toml` or the JSON file of other programs."""
 
 from __future__ import annotations
 

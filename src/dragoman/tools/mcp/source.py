@@ -219,7 +219,7 @@ class McpSource:
         return await self._ask(lambda connection: connection.prompt(name, values))
 
     async def _ask(self, ask: Callable[[Connection], Awaitable[T]]) -> T:
-        """Make one request, whatever happens to the server. Raises ToolFailed with an explanation."""
+        """Make one request, even if the server has to be restarted. Raises ToolFailed with an explanation."""
         for once_more in (True, False):
             connection = await self._connect()
             try:

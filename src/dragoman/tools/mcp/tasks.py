@@ -29,7 +29,7 @@ _R = TypeVar("_R", bound=types.Result)
 
 
 class _Created(types.Result):
-    """What the server sends instead of a result."""
+    """A task that the server sends instead of a result."""
 
     result_type: Literal["task"] = "task"
     task_id: str

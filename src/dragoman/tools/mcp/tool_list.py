@@ -42,7 +42,7 @@ class Definition:
 
 @dataclass(slots=True, frozen=True)
 class ToolList:
-    """What a server offers."""
+    """The tools and resources that a server offers."""
 
     definitions: tuple[Definition, ...] = ()
     rules: str = ""  # the server's instructions for its tools

@@ -41,7 +41,7 @@ from dragoman.wire.options import hosted_tools
 
 
 # A tool's type contains the date of its version. A plain name means the version below, which every later
-# model takes; for a newer version, write its full type.
+# model takes. For a newer version, write its full type.
 VERSIONS = {
     "web_search": "web_search_20250305",
     "web_fetch": "web_fetch_20250910",

@@ -35,7 +35,7 @@ from dragoman.wire.wire import Prose
 # Turn results of Anthropic's own tools and their sources into items, lines for people, and citations.
 
 
-ASKED_FOR = ("query", "url", "command", "code", "path", "pattern")  # what people want to know about a call
+ASKED_FOR = ("query", "url", "command", "code", "path", "pattern")  # the most informative fields of a call
 SHOWN = 5  # results of a search
 
 

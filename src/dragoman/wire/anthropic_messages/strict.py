@@ -35,7 +35,7 @@ class _NotStrict(Exception):
 
 @dataclass(slots=True)
 class StrictRoom:
-    """What a request has left for strict schemas: the API compiles all of them into one grammar."""
+    """The remaining room of a request for strict schemas: the API compiles all of them into one grammar."""
 
     tools: int = 20
     optional: int = 24  # properties that are not required

@@ -22,7 +22,9 @@ class Outgoing:
 
 
 class TokenClient(Protocol):
-    """What a `ProviderAuth` can use of the HTTP client: the time, and requests for an access token."""
+    """The part of the HTTP client that a `ProviderAuth` can use: the time, and requests for an
+    access token.
+    """
 
     @property
     def clock(self) -> Callable[[], float]: ...
@@ -56,7 +58,7 @@ class ProviderAuth(Protocol):
 
     @property
     def hint(self) -> str | None:
-        """What a user can do if the provider refuses the credential."""
+        """The user's next step if the provider refuses the credential."""
 
     def refused(self) -> None:
         """Called when the provider refused the credential: a cached one is not used again."""

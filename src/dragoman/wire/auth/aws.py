@@ -119,13 +119,13 @@ class AwsSource(Protocol):
 
     @property
     def name(self) -> str:
-        """What the user set, for hints."""
+        """The user's setting, for hints."""
 
     @property
     def secrets(self) -> tuple[str, ...]: ...
 
     async def fetch(self, client: TokenClient) -> AwsKeys:
-        """Fetch keys. Raises ProviderError with the problem and what can be done."""
+        """Fetch keys. Raises ProviderError with the problem and a hint."""
 
 
 class AwsIdentity:

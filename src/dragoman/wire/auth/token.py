@@ -36,7 +36,7 @@ class TokenSource(Protocol):
 
     @property
     def name(self) -> str:
-        """What the user set, for hints: GOOGLE_APPLICATION_CREDENTIALS."""
+        """The user's setting, for hints: GOOGLE_APPLICATION_CREDENTIALS."""
 
     @property
     def secrets(self) -> tuple[str, ...]: ...

@@ -1,6 +1,6 @@
 """Set the fields of a request that belong to the model: how it reasons, and how it samples tokens.
 
-Converse passes these on unchanged and has fields of its own for few of them.
+Converse passes these on unchanged, and has a separate field for few of them.
 """
 
 from __future__ import annotations

@@ -151,7 +151,7 @@ class Uploads:
                 await store.forget_provider_file(file)
 
     async def delete(self, files: Iterable[ProviderFile], store: KeepsProviderFiles) -> None:
-        """Delete unused files. What cannot be deleted now is tried again later."""
+        """Delete unused files. Failed deletions are tried again later."""
         for file in files:
             try:
                 await self._delete(file)
@@ -267,7 +267,7 @@ NO_ROOM = "there is no room for it in one request"
 
 @dataclass(slots=True, frozen=True)
 class RequestFiles:
-    """What is known about the files for one model."""
+    """The reader, limits and uploads of the files for one model."""
 
     reader: AttachmentReader
     wire: Wire

@@ -181,8 +181,8 @@ class GeminiDecoder:
         self._prose = Prose(NAME)
         # a signature that came with text: it follows when the text has ended
         self._signature: str | None = None
-        self._blocked = False  # The prompt was blocked: there is no reply.
-        self._details: list[str] = []  # what Google reports about how it ended
+        self._blocked = False  # The prompt was blocked, so the reply is empty.
+        self._details: list[str] = []  # Google's reports on how it ended
         self._calls = Calls(reply)
         self._files = 0  # files that the model has made
         self._samples = Samples()

@@ -60,7 +60,7 @@ def _types(schema: Schema) -> list[str]:
 
 
 def _add_values(result: Schema, values: list[JsonValue], types: list[str]) -> list[str]:
-    """Add an enumeration if its values are strings or numbers; otherwise only describe the values."""
+    """Add an enumeration if its values are strings or numbers. Otherwise only describe the values."""
     others: list[JsonValue] = [value for value in values if value is not None]
     if not others:
         return ["null"] if values else types

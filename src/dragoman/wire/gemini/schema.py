@@ -109,7 +109,7 @@ def _flat(schema: Schema) -> list[Schema]:
 
 
 def _add_values(result: Schema, values: list[JsonValue]) -> None:
-    """Add an enumeration if its values are strings; otherwise only describe the values."""
+    """Add an enumeration if its values are strings. Otherwise only describe the values."""
     if None in values:
         result["nullable"] = True
         values = [value for value in values if value is not None]

@@ -183,7 +183,7 @@ class Exchange:
         return None
 
     async def read(self) -> list[Event]:
-        """Return the next events; none when the reply is over."""
+        """Return the next events. None when the reply is over."""
         if self._whole_reply is not None:
             return self._within_text(self._next_of_whole(self._whole_reply))
         assert self._response is not None

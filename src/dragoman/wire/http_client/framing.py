@@ -149,7 +149,7 @@ class AwsEventSplitter:
 
 
 def _event(frame: bytes) -> bytes | None:
-    """Return the data of an event; None if it has none. Raises ProviderError if the event is an error."""
+    """Return the data of an event. None if it has none. Raises ProviderError if the event is an error."""
     length, (checksum,) = (
         struct.unpack_from("!I", frame, 4)[0],
         struct.unpack_from("!I", frame, len(frame) - 4),
@@ -173,7 +173,7 @@ def _event(frame: bytes) -> bytes | None:
 
 
 def _headers(data: bytes) -> dict[str, str]:
-    """Return the headers that are text; the others are skipped."""
+    """Return the headers that are text. The others are skipped."""
     found: dict[str, str] = {}
     at = 0
     try:

@@ -27,7 +27,7 @@ def is_loopback(host: str | None) -> bool:
 
 
 def environment_proxy(url: str) -> str | None:
-    """Return the proxy that the environment sets for a URL; None for this machine."""
+    """Return the proxy that the environment sets for a URL. None for this machine."""
     from urllib.request import getproxies_environment, proxy_bypass
 
     parts = urlsplit(url)

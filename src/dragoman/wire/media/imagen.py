@@ -163,7 +163,7 @@ class ImagenDecoder:
 
 
 def _shape(options: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return the aspect ratio and size. Imagen has five ratios and two sizes; BadRequest for any other."""
+    """Return the aspect ratio and size. Imagen has five ratios and two sizes. BadRequest for any other."""
     shape: dict[str, JsonValue] = {}
     size = options.get("size")
     if isinstance(size, str) and size != "auto":

@@ -79,7 +79,7 @@ def select(request: Request, kind: Modality | None) -> Request:
 
 
 def last_said(messages: Sequence[RequestMessage]) -> list[Part]:
-    """Return the user's latest parts. A turn makes one message of them; a plugin can add another."""
+    """Return the user's latest parts. A turn makes one message of them. A plugin can add another."""
     behind = list(takewhile(lambda message: message.role == "user", reversed(messages)))
     return [part for message in reversed(behind) for part in message.parts]
 

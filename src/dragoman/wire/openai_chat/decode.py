@@ -47,7 +47,7 @@ WORTH_KEEPING = (*GROWING, "data", "signature")
 
 
 def merged_details(pieces: Iterable[ReasoningDetail]) -> list[JsonValue]:
-    """Return the details, each once. Those with one index belong together; encrypted data comes whole."""
+    """Return the details, each once. Those with one index belong together. Encrypted data comes whole."""
     details: list[ReasoningDetail] = []
     for piece in pieces:
         detail = None if piece.get("data") else _begun(details, piece)
@@ -200,7 +200,7 @@ class ChatDecoder:
             yield ProviderData(NAME, extra)
 
     def _one_of(self, choice: ChatChoice) -> Iterator[Event]:
-        """Use the first of several replies; if none has its number, the one that came first."""
+        """Use the first of several replies. If none has its number, the one that came first."""
         if not choice.get("index"):
             self._others = None
             yield from self._choice(choice)

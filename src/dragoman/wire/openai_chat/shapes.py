@@ -1,6 +1,6 @@
 """Define Chat Completions on the wire: its terms, and the fields of its chunks that we read.
 
-Any field may be missing or null; the imitators differ in which.
+Any field may be missing or null. The imitators differ in which.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Define the Responses API on the wire: its terms, and the fields of its stream events that we read.
 
-Any field may be missing or null; the imitators differ in which.
+Any field may be missing or null. The imitators differ in which.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class Response(TypedDict, total=False):
 
 
 class ResponsesEvent(TypedDict, total=False):
-    """One event of the stream; `type` determines which other fields it has."""
+    """One event of the stream. `type` determines which other fields it has."""
 
     type: str
     output_index: int | None

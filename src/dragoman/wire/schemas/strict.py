@@ -114,7 +114,7 @@ def _nodes(nodes: Iterable[JsonValue]) -> Iterator[Schema]:
 
 
 def strict_form(schema: JsonValue, *, optional: bool = True) -> Schema | None:
-    """Return the schema for strict mode; None if the conversion in either direction would lose something.
+    """Return the schema for strict mode. None if the conversion in either direction would lose something.
 
     Every value that matches it matches the schema, once it is `restored`. If restoring is impossible, as in
     streamed text, `optional=False` rejects schemas with optional properties.
