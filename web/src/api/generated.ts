@@ -9,7 +9,7 @@ export interface components {
         /** @description An agent as in the settings. Omitted fields use the defaults. */
         AgentBody: {
             /**
-             * @description what it is good at: other agents read this
+             * @description its strengths; other agents read this
              * @default
              */
             description?: string;
@@ -176,7 +176,11 @@ export interface components {
         AuditLog: {
             items: components["schemas"]["AuditEntry"][];
         };
-        /** @description Why a call ran: `kind` is rule, grant, answer or repeated; `origin` the file and line, or the grant. */
+        /**
+         * @description Why a call ran: `kind` is rule, grant, answer or repeated.
+         *
+         *     `origin` is the file and line, or the grant.
+         */
         Because: {
             kind: string;
             text: string;
@@ -295,8 +299,10 @@ export interface components {
             type: "call.input.end";
         };
         /**
-         * @description `format` names the text format in which the model wrote the call; `guessed` says that the model is not
-         *     known to write it, so that the call asks first.
+         * @description The input of a call starts.
+         *
+         *     `format` names the text format in which the model wrote the call. `guessed` is true if the model is not
+         *     known to write it, so that the call needs approval.
          */
         CallInputStart: {
             call: string;
@@ -343,7 +349,7 @@ export interface components {
             type: "call.start";
         };
         /**
-         * @description Where a call is. Everything from COMPLETED on is settled: it has its one result.
+         * @description The state of a call. From COMPLETED on, a call is settled and has its one result.
          * @enum {string}
          */
         CallState: "pending" | "asked" | "running" | "reviewing" | "completed" | "failed" | "rejected" | "withheld" | "skipped" | "cancelled" | "interrupted";
@@ -411,9 +417,9 @@ export interface components {
             hunks: components["schemas"]["ChosenHunk"][];
         };
         /**
-         * @description A source that a text names: an address, a file of the provider's, or a passage of an attachment.
+         * @description A source that a text names: a URL, a provider's file, or a passage of an attachment.
          *
-         *     `start` and `end` count characters of the text that rests on it, where the provider says which.
+         *     `start` and `end` count characters of the text that relies on it, if the provider gives them.
          */
         "Citation-Input": {
             url?: string | null;
@@ -424,9 +430,9 @@ export interface components {
             opaque?: components["schemas"]["JsonValue"];
         };
         /**
-         * @description A source that a text names: an address, a file of the provider's, or a passage of an attachment.
+         * @description A source that a text names: a URL, a provider's file, or a passage of an attachment.
          *
-         *     `start` and `end` count characters of the text that rests on it, where the provider says which.
+         *     `start` and `end` count characters of the text that relies on it, if the provider gives them.
          */
         "Citation-Output": {
             url: string | null;
@@ -460,14 +466,14 @@ export interface components {
             /** @description the program, without its arguments */
             command?: string | null;
             args?: string[];
-            /** @description what looks like a secret is stored as a key is */
+            /** @description values that look like secrets are stored like keys */
             env?: {
                 [key: string]: string;
             };
             cwd?: string | null;
             /** @description its address, if it is not a program */
             url?: string | null;
-            /** @description what looks like a secret is stored as a key is */
+            /** @description values that look like secrets are stored like keys */
             headers?: {
                 [key: string]: string;
             };
@@ -481,7 +487,7 @@ export interface components {
              * @default false
              */
             oauth?: boolean;
-            /** @description from the plan that was shown */
+            /** @description from the plan that you saw */
             confirm: string;
         };
         ContextEntry: {
@@ -489,7 +495,10 @@ export interface components {
             description?: string;
             value?: components["schemas"]["JsonValue"];
         };
-        /** @description `name` says whose: a layer of the prompt, a tool. `tokens` are estimated by length. */
+        /**
+         * @description One share of the context. `name` is its source: a prompt layer or a tool. `tokens` are estimated by
+         *     length.
+         */
         ContextShare: {
             /** @enum {string} */
             kind: "prompt" | "tools" | "person" | "answers" | "thoughts" | "calls" | "files" | "summary";
@@ -497,8 +506,10 @@ export interface components {
             tokens: number;
         };
         /**
-         * @description Of the last request of a turn, before plugins changed it. `counted` tells whether `used` is what the
-         *     provider counted, and no estimate. `context` is None where nobody knows what the model takes.
+         * @description The context use of a turn's last request, before plugins changed it.
+         *
+         *     `counted` is true if the provider counted `used`, and false if it is an estimate. `context` is None if the
+         *     model's limit is unknown.
          */
         ContextUse: {
             turn: string;
@@ -592,7 +603,7 @@ export interface components {
             model?: string | null;
             /** @description who answers */
             agent?: string | null;
-            /** @description who decides about calls */
+            /** @description how calls are approved */
             mode?: ("auto" | "ask" | "manual" | "off") | null;
             /** @description a system prompt, after the general one */
             system?: string | null;
@@ -610,7 +621,7 @@ export interface components {
             } | null;
             /** @description batches of calls in one turn; 0 means no tools */
             max_rounds?: number | null;
-            /** @description how often a reply that was cut off is asked to continue */
+            /** @description how often the model continues a reply that was cut off */
             continuations?: number | null;
             /** @description earlier turns that a request contains */
             history?: number | null;
@@ -618,7 +629,7 @@ export interface components {
             private?: {
                 [key: string]: string;
             } | null;
-            /** @description how calls are made: auto, native, or as text */
+            /** @description how the model calls tools: auto, native, or as text */
             dialect?: string | null;
             /** @description the folder that tools work in, by its name */
             workspace?: string | null;
@@ -683,8 +694,10 @@ export interface components {
             shared: boolean;
         };
         /**
-         * @description Of so many calls that were looked at, so many are covered; `calls` are the newest of these, no two of
-         *     which touched the same. `waiting` are asked about now, in any conversation, and would be no longer.
+         * @description How many calls were examined and how many are covered.
+         *
+         *     `calls` are the newest covered calls, without duplicates of the same tool and patterns. `waiting` are
+         *     calls in any conversation that ask for approval now and would not with the rule.
          */
         CoveredCalls: {
             looked_at: number;
@@ -731,7 +744,7 @@ export interface components {
             reason?: string | null;
             /** @description the reply to a tool, or the text to release instead */
             value?: components["schemas"]["JsonValue"];
-            /** @description of the arguments that were seen: checked if given */
+            /** @description hash of the arguments you saw; checked if given */
             hash?: string | null;
         };
         /**
@@ -771,7 +784,7 @@ export interface components {
             model?: string | null;
             /** @description who answers */
             agent?: string | null;
-            /** @description who decides about calls */
+            /** @description how calls are approved */
             mode?: ("auto" | "ask" | "manual" | "off") | null;
             /** @description a system prompt, after the general one */
             system?: string | null;
@@ -798,7 +811,7 @@ export interface components {
             tools?: {
                 [key: string]: boolean;
             };
-            /** @description how calls are made: auto, native, or as text, such as xml_tag */
+            /** @description how the model calls tools: auto, native, or as text, such as xml_tag */
             dialect?: string | null;
             /** @description results that a person sees before the model */
             review?: ("never" | "on_error" | "always") | {
@@ -806,7 +819,7 @@ export interface components {
             } | null;
             /** @description batches of calls; 0 means no tools */
             max_rounds?: number | null;
-            /** @description how often a reply that was cut off is asked to continue */
+            /** @description how often the model continues a reply that was cut off */
             continuations?: number | null;
             /** @description earlier turns that its requests contain */
             history?: number | null;
@@ -839,14 +852,14 @@ export interface components {
             text?: string | null;
             parts?: (components["schemas"]["Text-Input"] | components["schemas"]["File-Input"])[] | null;
             /**
-             * @description texts by their titles, sent before what is said
+             * @description strings by their titles, sent before the message
              * @default {}
              */
             contexts?: {
                 [key: string]: string;
             };
         };
-        /** @description Marks a reply that broke off, and says why. Never sent to a model. */
+        /** @description Marks an interrupted reply with the reason. Never sent to a model. */
         Error: {
             message: string;
             /** @default error */
@@ -901,10 +914,10 @@ export interface components {
             cases: components["schemas"]["CaseLine"][];
         };
         /**
-         * @description An image, a sound or a document: its bytes in the blob store (`blob`), or somewhere else (`url`).
+         * @description An image, audio or a document, with its bytes in the blob store (`blob`) or elsewhere (`url`).
          *
-         *     Of one that a model made, `made_by` is that model, and `signature` its provider's mark, to be sent back
-         *     with it to that model alone.
+         *     `made_by` is the model that made the file, if any. `signature` is its provider's mark, sent back with the
+         *     file to that model only.
          */
         "File-Input": {
             media_type: string;
@@ -921,10 +934,10 @@ export interface components {
             type: "file";
         };
         /**
-         * @description An image, a sound or a document: its bytes in the blob store (`blob`), or somewhere else (`url`).
+         * @description An image, audio or a document, with its bytes in the blob store (`blob`) or elsewhere (`url`).
          *
-         *     Of one that a model made, `made_by` is that model, and `signature` its provider's mark, to be sent back
-         *     with it to that model alone.
+         *     `made_by` is the model that made the file, if any. `signature` is its provider's mark, sent back with the
+         *     file to that model only.
          */
         "File-Output": {
             media_type: string;
@@ -941,9 +954,9 @@ export interface components {
             type: "file";
         };
         /**
-         * @description An image or audio that the model made: a whole part of the reply.
+         * @description An image or audio that the model made: a complete part of the reply.
          *
-         *     A wire puts its bytes into a data: address; a turn stores them before anybody hears of it.
+         *     A wire puts its bytes into a data: URL. A turn stores them before it publishes the event.
          */
         FileAdded: {
             file: components["schemas"]["File-Output"];
@@ -955,7 +968,7 @@ export interface components {
              */
             type: "file.added";
         };
-        /** @description What happened to one file. `text` is a unified diff that `git apply` and `patch` understand. */
+        /** @description The change of one file. `text` is a unified diff that `git apply` and `patch` understand. */
         FileDiff: {
             path: string;
             /** @enum {string} */
@@ -974,8 +987,9 @@ export interface components {
         /**
          * @description An unfinished file of the reply, for display only. Readers can drop it.
          *
-         *     Without an `offset` it is the file as it looks by now, in place of what came before; with one, the piece
-         *     of it that begins at that byte. The whole follows as a `FileAdded`. Nothing of this is part of a message.
+         *     Without an `offset`, it is the current version of the file and replaces earlier ones. With one, it is the
+         *     chunk that starts at that byte. The complete file follows as a `FileAdded`. Partial files never become
+         *     part of a message.
          */
         FilePartial: {
             file: components["schemas"]["File-Output"];
@@ -1109,7 +1123,10 @@ export interface components {
             /** @default false */
             simulated: boolean;
         };
-        /** @description The place in a program where it makes a call: of which call, in which line, as its how manieth. */
+        /**
+         * @description The position in a program that makes a call: the program's call, the line, and the number of
+         *     the call.
+         */
         MadeIn: {
             call: string;
             line: number;
@@ -1165,7 +1182,7 @@ export interface components {
             inner: components["schemas"]["ToolCall"][];
             by: string | null;
         };
-        /** @description A plugin, or a user who steers, added a message. */
+        /** @description A plugin or a steering user added a message. */
         MessageAdded: {
             message: components["schemas"]["Message"];
             /** @default 0 */
@@ -1182,7 +1199,7 @@ export interface components {
             text?: string | null;
             parts?: (components["schemas"]["Text-Input"] | components["schemas"]["File-Input"])[] | null;
             /**
-             * @description texts by their titles, sent before what is said
+             * @description strings by their titles, sent before the message
              * @default {}
              */
             contexts?: {
@@ -1190,9 +1207,10 @@ export interface components {
             };
         };
         /**
-         * @description The reply is over. `finish` is a word of `messages/endings.py`, and `reason` the provider's own for it.
+         * @description The reply is over. `finish` is a word of `messages/endings.py`, and `reason` is the provider's own
+         *     word.
          *
-         *     `unfinished` says that nothing marked its end: it may have been cut off, and nobody can know.
+         *     `unfinished` is true if nothing marked its end. It may have been truncated.
          */
         MessageEnd: {
             finish: string;
@@ -1320,7 +1338,7 @@ export interface components {
         NewKey: {
             /**
              * Format: password
-             * @description it is stored, and never sent back
+             * @description stored, and never sent back
              */
             key: string;
         };
@@ -1376,14 +1394,14 @@ export interface components {
             /** @description the program, without its arguments */
             command?: string | null;
             args?: string[];
-            /** @description what looks like a secret is stored as a key is */
+            /** @description values that look like secrets are stored like keys */
             env?: {
                 [key: string]: string;
             };
             cwd?: string | null;
             /** @description its address, if it is not a program */
             url?: string | null;
-            /** @description what looks like a secret is stored as a key is */
+            /** @description values that look like secrets are stored like keys */
             headers?: {
                 [key: string]: string;
             };
@@ -1409,7 +1427,7 @@ export interface components {
             model?: string | null;
             /** @description who answers */
             agent?: string | null;
-            /** @description who decides about calls */
+            /** @description how calls are approved */
             mode?: ("auto" | "ask" | "manual" | "off") | null;
             /** @description a system prompt, after the general one */
             system?: string | null;
@@ -1436,7 +1454,7 @@ export interface components {
             tools?: {
                 [key: string]: boolean;
             };
-            /** @description how calls are made: auto, native, or as text, such as xml_tag */
+            /** @description how the model calls tools: auto, native, or as text, such as xml_tag */
             dialect?: string | null;
             /** @description results that a person sees before the model */
             review?: ("never" | "on_error" | "always") | {
@@ -1444,7 +1462,7 @@ export interface components {
             } | null;
             /** @description batches of calls; 0 means no tools */
             max_rounds?: number | null;
-            /** @description how often a reply that was cut off is asked to continue */
+            /** @description how often the model continues a reply that was cut off */
             continuations?: number | null;
             /** @description earlier turns that its requests contain */
             history?: number | null;
@@ -1472,7 +1490,7 @@ export interface components {
             text?: string | null;
             parts?: (components["schemas"]["Text-Input"] | components["schemas"]["File-Input"])[] | null;
             /**
-             * @description texts by their titles, sent before what is said
+             * @description strings by their titles, sent before the message
              * @default {}
              */
             contexts?: {
@@ -1481,7 +1499,7 @@ export interface components {
             /** @description the message to answer to, if not the leaf */
             parent?: string | null;
             /**
-             * @description wait for the turn that runs, instead of being refused
+             * @description wait for the running turn instead of failing
              * @default false
              */
             queue?: boolean;
@@ -1556,7 +1574,7 @@ export interface components {
             /** @default false */
             typing: boolean;
         };
-        /** @description Dollars for a million tokens. */
+        /** @description Dollars per million tokens. */
         Price: {
             input: number;
             output: number;
@@ -1591,9 +1609,9 @@ export interface components {
             items: components["schemas"]["NamedPrompt"][];
         };
         /**
-         * @description Other fields of a provider's chunk, such as a service tier.
+         * @description Other fields of a provider's chunk, such as a service tier, under the provider's names.
          *
-         *     Under the names the provider gives them. Nothing of it is stored; a plugin may.
+         *     Dragoman does not store them. A plugin can.
          */
         ProviderData: {
             wire: string;
@@ -1609,11 +1627,11 @@ export interface components {
             type: "provider.data";
         };
         /**
-         * @description Something of a provider's own in a reply: a search it made, code it ran, what came of that.
+         * @description A provider-specific item of a reply: a search, executed code, or a result.
          *
-         *     It happened on the provider's side, so there is nothing to decide or to run here. `kind` is the provider's
-         *     name for it, `text` a line for people, and `opaque` what is sent back, in its place, to the model it came
-         *     from; no other is shown it.
+         *     It happened on the provider's side, so Dragoman has nothing to decide or run. `kind` is the provider's
+         *     name for it, and `text` is a line for users. `opaque` is sent back in its position, only to the model it
+         *     came from.
          */
         ProviderItem: {
             kind: string;
@@ -1802,7 +1820,7 @@ export interface components {
             /** @default  */
             note: string;
         };
-        /** @description What a model thought. `wire` and `opaque` say where it may be replayed, and with which bytes. */
+        /** @description The reasoning of a model. `wire` and `opaque` tell where it can be replayed, and with which bytes. */
         Reasoning: {
             text: string;
             signature: string | null;
@@ -1857,13 +1875,13 @@ export interface components {
              */
             force?: boolean;
         };
-        /** @description Something that came in between: what a person said meanwhile (`steered`), or a plugin (`appended`). */
+        /** @description A message that arrived meanwhile from a user (`steered`) or a plugin (`appended`). */
         Remark: {
             kind: string;
             at: number;
             by: string | null;
         };
-        /** @description One attempt to get a reply. `wait` is how long the next one was put off. */
+        /** @description One attempt to get a reply. `wait` is the delay before the next attempt. */
         RequestTrace: {
             attempt: number;
             model: string;
@@ -1889,7 +1907,7 @@ export interface components {
             model?: string | null;
             /** @description who answers */
             agent?: string | null;
-            /** @description who decides about calls */
+            /** @description how calls are approved */
             mode?: ("auto" | "ask" | "manual" | "off") | null;
             /** @description a system prompt, after the general one */
             system?: string | null;
@@ -1916,7 +1934,7 @@ export interface components {
             tools?: {
                 [key: string]: boolean;
             };
-            /** @description how calls are made: auto, native, or as text, such as xml_tag */
+            /** @description how the model calls tools: auto, native, or as text, such as xml_tag */
             dialect?: string | null;
             /** @description results that a person sees before the model */
             review?: ("never" | "on_error" | "always") | {
@@ -1924,7 +1942,7 @@ export interface components {
             } | null;
             /** @description batches of calls; 0 means no tools */
             max_rounds?: number | null;
-            /** @description how often a reply that was cut off is asked to continue */
+            /** @description how often the model continues a reply that was cut off */
             continuations?: number | null;
             /** @description earlier turns that its requests contain */
             history?: number | null;
@@ -1954,7 +1972,7 @@ export interface components {
              */
             revert_files?: boolean;
             /**
-             * @description also while another answer to it is being made
+             * @description also while another answer to it is running
              * @default false
              */
             beside?: boolean;
@@ -1968,7 +1986,7 @@ export interface components {
             model?: string | null;
             /** @description who answers */
             agent?: string | null;
-            /** @description who decides about calls */
+            /** @description how calls are approved */
             mode?: ("auto" | "ask" | "manual" | "off") | null;
             /** @description a system prompt, after the general one */
             system?: string | null;
@@ -1995,7 +2013,7 @@ export interface components {
             tools?: {
                 [key: string]: boolean;
             };
-            /** @description how calls are made: auto, native, or as text, such as xml_tag */
+            /** @description how the model calls tools: auto, native, or as text, such as xml_tag */
             dialect?: string | null;
             /** @description results that a person sees before the model */
             review?: ("never" | "on_error" | "always") | {
@@ -2003,7 +2021,7 @@ export interface components {
             } | null;
             /** @description batches of calls; 0 means no tools */
             max_rounds?: number | null;
-            /** @description how often a reply that was cut off is asked to continue */
+            /** @description how often the model continues a reply that was cut off */
             continuations?: number | null;
             /** @description earlier turns that its requests contain */
             history?: number | null;
@@ -2036,7 +2054,7 @@ export interface components {
             arguments?: {
                 [key: string]: components["schemas"]["JsonValue"];
             } | null;
-            /** @description what came of it; then it does not run */
+            /** @description its result; then the call does not run */
             result?: string | null;
         };
         /** @description The result of a call that the client ran. */
@@ -2085,8 +2103,9 @@ export interface components {
             moved: boolean;
         };
         /**
-         * @description `permission` is a tool's permission name, `pattern` what the call touches. The last matching rule
-         *     decides.
+         * @description A rule. `permission` is a tool's permission name, `pattern` what the call touches.
+         *
+         *     The last matching rule decides.
          */
         "Rule-Input": {
             permission: string;
@@ -2104,8 +2123,9 @@ export interface components {
             } | null;
         };
         /**
-         * @description `permission` is a tool's permission name, `pattern` what the call touches. The last matching rule
-         *     decides.
+         * @description A rule. `permission` is a tool's permission name, `pattern` what the call touches.
+         *
+         *     The last matching rule decides.
          */
         "Rule-Output": {
             permission: string;
@@ -2273,8 +2293,10 @@ export interface components {
             model: string | null;
         };
         /**
-         * @description A part of a message. A call has `tool`, `state` and, unless omitted, `arguments` and `text`, its
-         *     result; a file has `name` and `media_type`, without its bytes.
+         * @description A part of a message.
+         *
+         *     A call has `tool`, `state` and, unless omitted, `arguments` and its result as `text`. A file has `name`
+         *     and `media_type`, without its bytes.
          */
         SharedPart: {
             /** @enum {string} */
@@ -2292,10 +2314,10 @@ export interface components {
         };
         /** @description The content of a skill's `SKILL.md`. Other fields of the front matter are kept. */
         SkillBody: {
-            /** @description what the model sees before it loads it */
+            /** @description the text that the model sees before it loads the skill */
             description: string;
             /**
-             * @description when it is to be used
+             * @description when to use it
              * @default
              */
             when?: string;
@@ -2306,7 +2328,7 @@ export interface components {
             always?: boolean;
             /** @description Markdown */
             text: string;
-            /** @description of what is changed; a new one has none */
+            /** @description of the object you change; a new one has none */
             version?: string | null;
         };
         SkillSetup: {
@@ -2324,7 +2346,7 @@ export interface components {
             items: components["schemas"]["SkillSetup"][];
             left_out: string[];
         };
-        /** @description Replies and calls that have these things in common. None: of all, or not known. */
+        /** @description Replies and calls that share these values. None: all of them, or unknown. */
         Spending: {
             day: string | null;
             person: string | null;
@@ -2401,7 +2423,7 @@ export interface components {
                 [key: string]: components["schemas"]["Said-Output"];
             } | null;
         };
-        /** @description A request goes out. If `attempt` is above 1, drop everything that you received of `message`. */
+        /** @description A request is sent. If `attempt` is above 1, drop everything that you received of `message`. */
         StepStart: {
             step: number;
             attempt: number;
@@ -2423,7 +2445,7 @@ export interface components {
             requests: components["schemas"]["RequestTrace"][];
             calls: components["schemas"]["CallTrace"][];
         };
-        /** @description Takes the place of everything before `keeps_from` when a request is built. The originals stay. */
+        /** @description Replaces everything before `keeps_from` in a request. The originals stay. */
         Summary: {
             text: string;
             keeps_from: string | null;
@@ -2501,7 +2523,7 @@ export interface components {
         Token: {
             token: string;
         };
-        /** @description A call, its state and its result, together: a settled call without a result cannot be written. */
+        /** @description A call with its state and its result. A settled call without a result cannot be built. */
         ToolCall: {
             id: string;
             tool: string;
@@ -2531,9 +2553,9 @@ export interface components {
             type: "call";
         };
         /**
-         * @description What came of a call. `text` is what the model reads; `value` is the JSON it was made from, if any.
+         * @description The result of a call. The model reads `text`. `value` is the JSON it was made from, if any.
          *
-         *     `blob` holds the whole output where `text` is only its head and tail.
+         *     `blob` holds the whole output if `text` contains only its start and end.
          */
         ToolResult: {
             text: string;
@@ -2550,7 +2572,7 @@ export interface components {
                 [key: string]: components["schemas"]["Said-Output"];
             } | null;
         };
-        /** @description One start of a call's tool. A call that was repeated after a crash has several. */
+        /** @description One start of a call's tool. A call repeated after a crash has several. */
         ToolRun: {
             started: number;
             ended: number | null;
@@ -2589,7 +2611,7 @@ export interface components {
              */
             loaded: "always" | "found" | "called" | "no";
         };
-        /** @description Seconds. What went on at the same time counts once. */
+        /** @description Durations in seconds. Overlapping intervals count once. */
         Totals: {
             seconds: number;
             preparing: number | null;
@@ -2624,7 +2646,7 @@ export interface components {
         TrustDecision: {
             folder: string;
             trusted: boolean;
-            /** @description from the list: the files as they were shown */
+            /** @description from the list: the files as you saw them */
             seen: string;
         };
         TurnEnd: {
@@ -2710,7 +2732,7 @@ export interface components {
              */
             type: "turn.state";
         };
-        /** @description A whole turn. What is not over has no end. */
+        /** @description A whole turn. Unfinished parts have no end. */
         TurnTrace: {
             turn: string;
             conversation: string;
@@ -2814,10 +2836,10 @@ export interface components {
             rounds: number | null;
         };
         /**
-         * @description Tokens of one or more requests. `input` counts cached tokens too, `output` counts reasoning too.
+         * @description Tokens of one or more requests. `input` includes cached tokens, and `output` includes reasoning.
          *
-         *     `cost` is in US dollars; None means that the price is unknown, which is not the same as free. Models that
-         *     make pictures, listen or speak are paid by other measures: pictures, seconds heard, characters spoken.
+         *     `cost` is in US dollars. None means that the price is unknown, which differs from free. Models that make
+         *     images, transcribe or speak are billed by other units: images, seconds of audio, characters spoken.
          */
         Usage: {
             /** @default 0 */
@@ -2864,7 +2886,7 @@ export interface components {
             passed: boolean;
             reason: string;
         };
-        /** @description A question to a person, from its asking to its answer. */
+        /** @description An approval request or question to a user, from its start to its answer. */
         Wait: {
             question: string;
             kind: string;
