@@ -264,6 +264,8 @@ async def test_files_go_up_and_come_down_in_pieces(tmp_path: Path) -> None:
         assert (piece.status, piece.body, piece.headers["content-range"]) == (206, b"234", "bytes 2-4/10")
         tail = await site.ask("GET", f"/api/files/{file['blob']}", headers={"range": "bytes=-3"})
         assert (tail.body, tail.headers["content-range"]) == (b"789", "bytes 7-9/10")
+        longer = await site.ask("GET", f"/api/files/{file['blob']}", headers={"range": "bytes=-99"})
+        assert (longer.body, longer.headers["content-range"]) == (b"0123456789", "bytes 0-9/10")
         rest = await site.ask("GET", f"/api/files/{file['blob']}", headers={"range": "bytes=8-99"})
         assert (rest.body, rest.headers["content-range"]) == (b"89", "bytes 8-9/10")
         beyond = await site.ask("GET", f"/api/files/{file['blob']}", headers={"range": "bytes=99-"})

@@ -27,6 +27,7 @@ from tests.patience import PATIENCE
 from tests.postgres import Server, schema_of
 from tests.runtimes import model_of, runtime_with, with_tables
 from tests.server.site import Site, served
+from tests.server.test_oidc import audited
 
 READ, ANSWER, TAKE_PART, OWN = Right.READ, Right.ANSWER, Right.TAKE_PART, Right.OWN
 
@@ -497,7 +498,10 @@ async def test_a_new_owner_gets_the_conversation_and_not_what_was_sent(tmp_path:
         site, bob = scene.site, scene.person("bob")
         await scene.share("bob", "reads")
         assert (await site.ask("DELETE", f"/api/conversations/{scene.id}/members/local")).status == 422
-        await site.post(f"/api/conversations/{scene.id}/transfer", {"user": "bob"})
+        async with bob.events("/api/events") as his, site.events("/api/events") as ours:
+            await site.post(f"/api/conversations/{scene.id}/transfer", {"user": "bob"})
+            assert [(await anext(one)).data["role"] for one in (his, ours)] == ["owns", "takes_part"]
+        assert (await audited(site))[-1] == ("conversation.transferred", "local", scene.id)
         listed = (await bob.get(f"/api/conversations/{scene.id}/members"))["items"]
         assert [(one["user"], one["role"]) for one in listed] == [("bob", "owns"), ("local", "takes_part")]
         path = f"/api/questions/{scene.names['question']}/answer"
@@ -548,10 +552,18 @@ async def test_an_invitation_is_used_once(tmp_path: Path) -> None:
         assert (
             await site.ask("POST", "/api/invitations/accept", token)
         ).status == 200  # the owner uses none up
-        assert (await bob.post("/api/invitations/accept", token))["role"] == "takes_part"
+        async with bob.events("/api/events") as events:
+            assert (await bob.post("/api/invitations/accept", token))["role"] == "takes_part"
+            assert (await anext(events)).data["id"] == scene.id
+        assert (await audited(site))[-3:] == [
+            ("share.made", "local", made["share"]["id"]),
+            ("invitation.accepted", "local", scene.id),
+            ("invitation.accepted", "bob", scene.id),
+        ]
         assert (await eve.ask("POST", "/api/invitations/accept", token)).status == 404
         revoked = await site.post(path, {"role": "reads"})
         await site.ask("DELETE", f"/api/conversations/{scene.id}/shares/{revoked['share']['id']}")
+        assert (await audited(site))[-1] == ("share.revoked", "local", revoked["share"]["id"])
         expired = await site.post(path, {"role": "reads", "seconds": 1})
         await asyncio.sleep(1.1)
         for one in (revoked, expired, {"token": "guessed"}, {"token": "again"}):
@@ -613,6 +625,7 @@ async def test_a_link_shows_what_it_says_and_leads_nowhere(tmp_path: Path) -> No
         bare = await site.post(path, {"omits": omits})
         first = await site.post(path, {"upto": scene.names["message"]})
         frozen = await site.post(path, {"frozen": True})
+        assert (await audited(site))[-1] == ("share.made", "local", frozen["share"]["id"])
         path = f"/api/messages/{scene.names['message']}/edit"
         edited = await site.post(path, {"text": "another branch"})
         await site.until(f"/api/turns/{edited['turn']}/events", "turn.end")
