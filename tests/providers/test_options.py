@@ -182,7 +182,7 @@ async def test_r9_a_provider_that_lists_its_options_takes_no_others(tmp_path: Pa
         Runtime(tmp_path / "chat.db", model=models) as runtime,
     ):
         await (await runtime.send("Hello?", options={"top_k": 3})).result()
-        with pytest.raises(BadRequest, match="acme/m has no option 'topk'. Did you mean top_k"):
+        with pytest.raises(BadRequest, match=r"acme/m has no option 'topk'\. Did you mean top_k"):
             await runtime.send("Hello?", options={"topk": 3})
         with pytest.raises(BadRequest, match="Did you mean temperature"):
             models().check_options({"temprature": 1})

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.conversation.sharing import Share
 from dragoman.conversation.tree import Conversation
 from dragoman.messages.message import File, Message, Text
 from dragoman.messages.questions import Grant, Rule
@@ -243,6 +244,10 @@ async def test_what_expired_or_was_left_behind_is_removed(tmp_path: Path) -> Non
     await scene.begun(store)
     for id, expires in (("old", now - DAY - 1), ("new", now - 3600), ("ever", None)):
         await store.add_grant(Grant(id, Rule("x"), None, 1.0, expires=expires))
+    for id, expires in (("over", now - 1), ("valid", now + DAY)):
+        await store.add_share(
+            Share(id=id, conversation="conv_1", hash=f"hash of {id}", kind="link", expires=expires)
+        )
     await store.put_events([StoredEvent("turn_1", 1, "{}")], {"turn_1": 1})
     await store._write(lambda db: db.execute("UPDATE turns SET live = 0, owner = NULL"))
     key = await store.put_blob(b"whole")
@@ -260,5 +265,7 @@ async def test_what_expired_or_was_left_behind_is_removed(tmp_path: Path) -> Non
     await until(removed)
     assert [half.exists() for half in halves] == [False, True]
     assert {grant.id for grant in await store.grants()} == {"new", "ever"}
+    kept = await store._read(lambda db: db.execute("SELECT id FROM shares").fetchall())
+    assert [row["id"] for row in kept] == ["valid"]
     assert await store.blob(key) == b"whole"
     await store.close()

@@ -130,10 +130,14 @@ SEARCHED = {
     tool.name: tool
     for tool in (
         named("github_create_issue", "Open a new issue in a repository.", title={"type": "string"}),
-        named("github_list_issues", "List issues of a repository."),
+        named("github_list_issues", "List issues of a repository.", state={"enum": ["open", "archived"]}),
         named("weather_forecast", "What the weather will be.", city={"description": "the place"}),
         named("sendEmail", "Write to somebody.", to={"description": "an address"}),
-        named("calendar_find_events", "Look for meetings."),
+        named(
+            "calendar_find_events",
+            "Look for meetings.",
+            at={"anyOf": [{"type": "null"}, {"type": "string", "description": "a weekday"}]},
+        ),
     )
 }
 
@@ -146,6 +150,8 @@ SEARCHED = {
         ("how is the weather in a place", "weather_forecast"),
         ("send emails", "sendEmail"),
         ("meeting", "calendar_find_events"),
+        ("archived", "github_list_issues"),
+        ("which weekdays", "calendar_find_events"),
         *((f"please load {name}", name) for name in SEARCHED),
         *((name, name) for name in SEARCHED),
     ],

@@ -133,7 +133,7 @@ def test_r9_where_no_name_is_near_all_are_named() -> None:
 
 
 def test_r9_a_common_word_that_the_wire_has_not_is_refused_too() -> None:
-    with pytest.raises(BadRequest, match="acme/m has no option 'top_k'. Did you mean top_p"):
+    with pytest.raises(BadRequest, match=r"acme/m has no option 'top_k'\. Did you mean top_p"):
         check({"top_k": 3}, words={"top_p"})
     check({"top_k": None}, words={"top_p"})  # it removes, and asks for nothing
 

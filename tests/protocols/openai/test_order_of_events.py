@@ -80,3 +80,6 @@ async def test_a_stream_has_the_vendors_events_in_its_order(
         stream = await ai.responses.create(model=MODEL, input="Go", tools=tools, stream=True)
         ours = [event.model_dump() async for event in stream]
     assert order(ours) == order(theirs)
+    opened = [one["item"]["id"] for one in ours if one["type"] == "response.output_item.added"]
+    placed = [(one.get("item_id") or one["item"]["id"], one) for one in ours if "output_index" in one]
+    assert [one["output_index"] for _, one in placed] == [opened.index(id) for id, _ in placed]

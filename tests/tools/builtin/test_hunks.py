@@ -151,6 +151,16 @@ def test_what_cannot_be_chosen_is_told(tmp_path: Path) -> None:
         chosen({0: None})
 
 
+def test_a_part_of_another_diff_than_the_shown_one_is_refused(tmp_path: Path) -> None:
+    """B2 × T13: the patch still fits, but it now changes other lines."""
+    (tmp_path / "f").write_text(OLD)
+    patch = "*** Begin Patch\n*** Update File: f\n@@\n-line 3\n+line three\n*** End Patch"
+    shown = foresee(apply_patch, {"patch": patch}, tmp_path).diff
+    (tmp_path / "f").write_text(f"above\n{OLD}")
+    with pytest.raises(BadRequest, match="changed"):
+        choose_hunks(apply_patch, {"patch": patch}, tmp_path, shown, {0: None})
+
+
 def test_of_what_is_not_shown_whole_no_part_is_done(tmp_path: Path) -> None:
     """B2 × P3: a line so long that the question leaves it out, and says so, is not chosen by its number."""
     (tmp_path / "f").write_text(OLD)
@@ -167,7 +177,7 @@ def test_a_file_without_hunks_does_not_move_the_numbers_of_others(tmp_path: Path
     changes = "@@\n-line 3\n+line three\n@@\n-line 15\n@@\n-line 27\n+line 28, mine\n"
     patch = f"*** Begin Patch\n*** Add File: a\n+\0\n*** Update File: f\n{changes}*** End Patch"
     shown = foresee(apply_patch, {"patch": patch}, tmp_path).diff
-    with pytest.raises(BadRequest, match="a is a binary file"):
+    with pytest.raises(BadRequest, match="'a' is a binary file"):
         choose_hunks(apply_patch, {"patch": patch}, tmp_path, shown, {2: None})
 
 
@@ -188,7 +198,7 @@ def test_mixed_line_ends_are_not_made_alike_by_a_part_of_a_patch(tmp_path: Path)
     changes = "@@\n-line 4\n+line four\n@@\n-line 20\n+line twenty\n"
     arguments: Arguments = {"patch": f"*** Begin Patch\n*** Update File: f\n{changes}*** End Patch"}
     shown = foresee(apply_patch, arguments, tmp_path).diff
-    with pytest.raises(BadRequest, match="its lines end in different ways"):
+    with pytest.raises(BadRequest, match="its line endings differ"):
         choose_hunks(apply_patch, arguments, tmp_path, shown, {0: None})
 
 

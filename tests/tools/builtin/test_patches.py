@@ -78,6 +78,13 @@ async def test_a_marked_patch_is_applied(root: Path) -> None:
     assert (root / "sub" / "c.py").stat().st_mode & 0o777 == 0o750
 
 
+async def test_an_empty_line_that_lost_its_space_is_a_line_of_the_file(root: Path) -> None:
+    """Editors remove white space at the end of a line, and of a patch too."""
+    (root / "a.txt").write_text("one\n\ntwo\n")
+    await told(root, apply_patch, patch="--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n one\n\n-two\n+2\n")
+    assert (root / "a.txt").read_text() == "one\n\n2\n"
+
+
 @pytest.mark.parametrize(
     ("patch", "why"),
     [

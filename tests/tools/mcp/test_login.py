@@ -175,9 +175,21 @@ def test_who_wants_no_login_gets_none() -> None:
     assert stored_login(McpServer(url="http://a")) is None
 
 
-@pytest.mark.parametrize("state", ["&state=another", ""])
+ANOTHER_LOGIN = "the browser came back from another login"
+
+
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        ("code=stolen&state=another", ANOTHER_LOGIN),
+        ("code=stolen", ANOTHER_LOGIN),
+        ("error=access_denied&error_description=not+today", "not today"),
+        ("error=access_denied", "access_denied"),
+        ("", "there was no code"),
+    ],
+)
 async def test_a_browser_that_comes_back_from_another_login_is_not_told_that_it_worked(
-    home: Path, state: str
+    home: Path, query: str, why: str
 ) -> None:
     """The page says what the program says."""
     pages: list[httpx2.Response] = []
@@ -185,7 +197,7 @@ async def test_a_browser_that_comes_back_from_another_login_is_not_told_that_it_
     async def visit(url: str) -> None:
         (back,) = parse_qs(urlsplit(url).query)["redirect_uri"]
         async with httpx2.AsyncClient() as browser:
-            pages.append(await browser.get(f"{back}?code=stolen{state}"))
+            pages.append(await browser.get(f"{back}?{query}"))
 
     async with guarded() as server:
         tokens = TokenStore(server.url)
@@ -196,4 +208,4 @@ async def test_a_browser_that_comes_back_from_another_login_is_not_told_that_it_
         assert server.asked == []  # no code was exchanged
     assert trial.state == "login"
     assert pages[0].status_code == 400
-    assert "The login did not work: the browser came back from another login" in pages[0].text
+    assert f"The login did not work: {why}" in pages[0].text
