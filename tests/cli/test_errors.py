@@ -81,8 +81,8 @@ async def test_a_home_that_cannot_be_written_is_named(stage: Path) -> None:
     stored_here = await program("run", "hello", folder=stage)
     assert (stored_here.status, stored_here.out) == (0, "Hello! How can I help?\n")
     config.write_text(config.read_text().replace('store = "chat.db"\n', ""))
-    assert "cannot open the store" in complaint(await program("run", "hello", folder=stage), 2)
-    assert "cannot open the store" in complaint(await program("people", "add", "anna", folder=stage), 2)
+    assert "Cannot open the store" in complaint(await program("run", "hello", folder=stage), 2)
+    assert "Cannot open the store" in complaint(await program("people", "add", "anna", folder=stage), 2)
 
 
 @pytest.mark.long

@@ -102,7 +102,7 @@ def test_ones_own_formatters_are_not_programs_of_whatever_folder(
     (tmp_path / "own" / "dragoman" / "dragoman.toml").write_text(
         f'store = "{tmp_path}/chat.db"\n[formatters.mine]\nfiles = ["*"]\ncommand = ["bin/format"]\n'
     )
-    with pytest.raises(ConfigError, match="or its whole path"):
+    with pytest.raises(ConfigError, match="or its absolute path"):
         build_runtime(load(environment={}), model=ScriptedModel([]))
 
 

@@ -93,7 +93,7 @@ async def test_a_folder_that_is_not_trusted_brings_no_plugin(
 @pytest.mark.parametrize(
     ("settings", "wrong"),
     [
-        ("[plugins.nobody]", "no folder or installed package has 'nobody'"),
+        ("[plugins.nobody]", "No folder or installed package has 'nobody'"),
         ("[plugins.moto]", "Did you mean 'motto'"),
         ('[plugins.x]\nuse = "no.such:Thing"', "cannot import"),
         ('[plugins.x]\nuse = "json"', "package.module:Name"),

@@ -73,7 +73,7 @@ def test_the_nearest_file_upwards_goes_before_the_persons_own(
             "line 2: agents.a.descripton: unknown setting. Did you mean description",
         ),
         ("[limits]\nmax_rounds = -1", "line 2: limits.max_rounds: it should be greater than or equal to 0"),
-        ('[mcp.a]\ncommand = "x"\nurl = "http://x"', "line 1: mcp.a: a server has either a command or a url"),
+        ('[mcp.a]\ncommand = "x"\nurl = "http://x"', "line 1: mcp.a: a server needs either a command or a url"),
         ('mode = "sometimes"', "line 1: mode: it should be 'auto', 'ask', 'manual' or 'off'"),
         ("model = [", "is not valid TOML"),
         ('[providers.x]\nbase_ur = "x"', "line 2: providers.x.base_ur"),

@@ -91,10 +91,10 @@ async def test_a_path_that_cannot_be_a_store_is_refused_in_words(tmp_path: Path)
     (tmp_path / "file").write_text("not a folder")
     (tmp_path / "text.db").write_text("This is no database. " * 100)
     (tmp_path / "new.db.files").write_text("not a folder")
-    await refused(tmp_path / "folder", "cannot open the store", "folder")
-    await refused(tmp_path / "new.db", "cannot open the store", "new.db.files is not a folder")
-    await refused(tmp_path / "file" / "chat.db", "cannot open the store")
-    await refused(tmp_path / "text.db", "cannot open the store", "not a database")
+    await refused(tmp_path / "folder", "Cannot open the store", "folder")
+    await refused(tmp_path / "new.db", "Cannot open the store", "new.db.files' is not a folder")
+    await refused(tmp_path / "file" / "chat.db", "Cannot open the store")
+    await refused(tmp_path / "text.db", "Cannot open the store", "not a database")
     assert names_in(tmp_path) == {"folder", "file", "text.db", "new.db.files"}
 
 
@@ -102,7 +102,7 @@ async def test_what_is_in_the_way_in_the_folder_beside_a_store_is_named(tmp_path
     """S2"""
     (tmp_path / "chat.db.files").mkdir()
     (tmp_path / "chat.db.files" / "owners").write_text("not a folder")
-    await refused(tmp_path / "chat.db", "cannot open the store", "owners: File exists; see that its folder")
+    await refused(tmp_path / "chat.db", "Cannot open the store", "owners: File exists; see that its folder")
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="nothing is read-only to root")
@@ -110,7 +110,7 @@ def test_a_folder_that_cannot_be_written_to_is_refused_in_words(tmp_path: Path) 
     """S2"""
     tmp_path.chmod(0o500)
     try:
-        asyncio.run(refused(tmp_path / "chat.db", "cannot open the store", "can be written to"))
+        asyncio.run(refused(tmp_path / "chat.db", "Cannot open the store", "can be written to"))
     finally:
         tmp_path.chmod(0o700)
 

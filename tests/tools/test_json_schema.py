@@ -128,5 +128,5 @@ def test_the_model_is_shown_an_object_with_properties_and_no_dialect() -> None:
 def test_a_schema_that_is_none_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"invalid JSON Schema at properties\.a\.type"):
         JsonParameters("tool", {"type": "object", "properties": {"a": {"type": "strin"}}})
-    with pytest.raises(ConfigError, match="the properties of its schema are no object"):
+    with pytest.raises(ConfigError, match="the properties of its schema must be an object"):
         JsonParameters("tool", {"type": "object", "properties": [1]})

@@ -42,7 +42,7 @@ async def test_a_line_without_end_is_read_in_pieces() -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ({"call": "call_9", "start": 1001}, "the output of call_9 has 1000 lines; start is 1001"),
+        ({"call": "call_9", "start": 1001}, "The output of call_9 has 1000 lines, so start cannot be 1001."),
         ({"call": "call_7"}, "unknown call call_7"),
         ({"call": "call_9", "start": 0}, "start: Input should be greater than or equal to 1"),
         ({"call": "call_9", "lines": 5000}, "lines: Input should be less than or equal to 2000"),

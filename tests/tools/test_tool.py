@@ -344,7 +344,7 @@ def test_a_class_that_cannot_be_a_tool_is_refused() -> None:
     for made, message in (
         (Plain, "tool plain: a class becomes a tool as a pydantic model"),
         (NoRun, "tool no_run: a class becomes"),
-        (Wants, "tool wants: its run method takes a ToolContext at most, not 'b'"),
+        (Wants, "Tool 'wants': its run method can take only a ToolContext, not 'b'"),
     ):
         with pytest.raises(ConfigError, match=message):
             tool(made)

@@ -116,7 +116,7 @@ async def test_one_that_fails_is_told_beside_the_others_answer(tmp_path: Path, e
         first, second = calls_of(result.messages)
         assert (first.state, second.state) == (CallState.FAILED, CallState.COMPLETED)
         failed, answered = results_of(runtime)
-        assert "the task failed: " in failed
+        assert "The task failed: " in failed
         assert answered == "Yes."
 
 

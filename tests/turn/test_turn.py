@@ -312,6 +312,6 @@ async def test_bad_input_is_refused_with_a_clear_error(tmp_path: Path) -> None:
 
 
 async def test_a_script_that_is_too_short_says_so(tmp_path: Path) -> None:
-    with pytest.raises(ProviderError, match="the script has 0 lines"):
+    with pytest.raises(ProviderError, match="The script has 0 lines"):
         await play(tmp_path, [])
     assert ScriptedModel([]).name == "scripted/model"

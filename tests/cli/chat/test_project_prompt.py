@@ -65,7 +65,7 @@ def test_templates_are_commands_of_the_chat(stage: Path) -> None:
     (project / "model.md").write_text("never\n", "utf-8")
     (stage / "AGENTS.md").write_text("Say ahoy.\n", "utf-8")
     somebody = Person("chat", folder=stage)
-    shown = somebody.sees("/model is built in")
+    shown = somebody.sees("/model is a built-in command")
     assert "AGENTS.md of this folder is part of the prompt" in shown
     somebody.says("/greet Ada Bob")
     somebody.sees("You said: hello Ada, and Ada Bob")

@@ -18,7 +18,7 @@ def test_a_wider_rule_covers_the_next_call_and_is_listed(stage: Path) -> None:
     somebody.says("plan")
     assert "1  allow memos.write for 'work/plan'" in somebody.sees("2  allow memos.write for 'work/*'")
     somebody.answers("9a")
-    somebody.sees("unknown rule 9")
+    somebody.sees("Unknown rule 9")
     somebody.answers("2h")
     somebody.sees("Planned.")
     somebody.says("report")  # and is not asked again
@@ -89,7 +89,7 @@ def test_what_is_folded_is_opened_before_a_yes_counts(stage: Path) -> None:
     somebody.sees("… 19,800 more lines")
     somebody.sees("m show everything: 19,800 lines not shown yet")
     somebody.answers("r")
-    somebody.sees("19,800 lines not shown yet: type m")
+    somebody.sees("You have not seen 19,800 lines. Type m")
     somebody.answers("m")
     somebody.sees("line 19999: ")
     assert "not shown yet" not in somebody.sees("r release")

@@ -200,7 +200,7 @@ def _fill_in(folder: Path) -> None:
     somebody = person(folder)
     somebody.says("order")
     somebody.sees("What shall it be?")
-    for typed, hint in (("", "this one is needed"), ("many", "a whole number"), ("0", "pieces: ")):
+    for typed, hint in (("", "This field is required."), ("many", "a whole number"), ("0", "pieces: ")):
         somebody.sees("Pieces:")
         somebody.types(typed)
         somebody.sees(hint)

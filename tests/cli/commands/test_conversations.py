@@ -139,7 +139,7 @@ def test_p6_what_waits_is_answered_once_and_within_reason(folder: Path, cli: Cli
         ("--allow", "--reject", "no"): "say one thing",
         ("--arguments", "{"): "is not valid JSON",
         ("--arguments", '{"path": 5}'): "do not fit: path:",
-        ("--always", "--rule", "9"): "and none is 9",
+        ("--always", "--rule", "9"): "has no rule 9",
         ("--deny", "--allow"): "say one thing",
         ("--deny", "--rule", "2"): "add --conversation, --hour or --always",
     }
@@ -183,7 +183,7 @@ def test_a_denial_without_a_word_on_how_long_is_for_this_call(folder: Path, cli:
 def test_where_nothing_is_kept_nothing_is_made(tmp_path: Path, cli: Cli) -> None:
     assert cli("list").out == ""
     assert cli("questions", "--json").out == "[]\n"
-    assert "database not found" in cli("show", "last", status=2).err
+    assert "Database" in cli("show", "last", status=2).err
     assert not (tmp_path / "home").exists()
 
 

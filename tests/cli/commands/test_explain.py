@@ -93,7 +93,7 @@ async def test_the_state_of_a_call_and_of_the_turn_are_two_things(tmp_path: Path
 async def test_what_cannot_be_explained_is_one_line_and_changes_nothing(tmp_path: Path) -> None:
     missing = await _explain(tmp_path)
     assert (missing.status, len(missing.err.splitlines())) == (2, 1)
-    assert "database not found" in missing.err
+    assert "Database" in missing.err
     with closing(sqlite3.connect(tmp_path / "chat.db")) as foreign, foreign:
         foreign.execute("CREATE TABLE users (name)")
     foreign.close()

@@ -77,9 +77,9 @@ def test_the_tools_tell_the_types_of_values_that_carry_none(tools: Any, tmp_path
     ("text", "says"),
     [
         ("{", "is not valid JSON"),
-        ("{}", "contains no list of tools"),
+        ("{}", "has no list of tools"),
         ("[{}]", "tool 1 has no name"),
-        ('[{"name": "a", "parameters": 1}]', "the parameters of a are no JSON schema"),
+        ('[{"name": "a", "parameters": 1}]', "the parameters of 'a' are not a valid JSON schema"),
     ],
 )
 def test_tools_that_are_none_are_refused(text: str, says: str, tmp_path: Path) -> None:
@@ -94,4 +94,4 @@ def test_tools_that_are_none_are_refused(text: str, says: str, tmp_path: Path) -
 async def test_a_dialect_that_is_not_there_is_one_line_and_an_exit_status(tmp_path: Path) -> None:
     ended = await program("parse", "--dialect", "sign", folder=tmp_path)
     assert (ended.status, ended.out) == (2, "")
-    assert ended.err.startswith("dragoman: unknown dialect 'sign': choose one of json_strict")
+    assert ended.err.startswith("dragoman: Unknown dialect 'sign'. Choose one of json_strict")

@@ -124,7 +124,7 @@ number = 5
         ("def f():\n    raise ValueError('no')\n\nf()\n", r"mine\.py, line 2: ValueError: no"),
         ("import sys\nsys.exit(3)\n", r"mine\.py, line 2: SystemExit: 3"),
         ("import json\njson.loads('{')\n", r"mine\.py, line 2: JSONDecodeError: Expecting"),
-        ("x = 1\n", r"mine\.py has no tools: write @tool above a function"),
+        ("x = 1\n", r"mine\.py' has no tools\. Write @tool above a function"),
     ],
 )
 def test_a_file_that_fails_is_told_with_its_line(text: str, says: str, tmp_path: Path) -> None:
@@ -336,7 +336,7 @@ async def test_at_a_terminal_nothing_is_allowed_or_released_unseen(
         assert "101 lines not shown yet" in folded
         assert "line 300" not in folded
         os.write(keyboard[0], b"r\n")
-        assert "101 lines not shown yet: type m" in await prompted()
+        assert "You have not seen 101 lines. Type m" in await prompted()
         os.write(keyboard[0], b"m\n")
         opened = await prompted()
         assert "line 300 \\u200b\\udb40\\udc41" in opened
@@ -390,7 +390,7 @@ async def test_t6_an_interrupt_ends_it_while_it_waits_for_what_others_write(fold
 async def test_what_has_no_size_is_not_attached_without_end(folder: Path) -> None:
     at = ("--model", "mine/m", "--base-url", "http://127.0.0.1:9/v1")
     ended = await program("run", *at, "--attach", "/dev/zero", "Look.", folder=folder)
-    assert (ended.status, "/dev/zero is too large: 25 MB at most" in ended.err) == (2, True)
+    assert (ended.status, "'/dev/zero' is too large. The limit is 25 MB." in ended.err) == (2, True)
 
 
 @pytest.mark.slow
@@ -425,7 +425,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
         "Did you mean openai",
     ),
     "no key": (("--model", "groq/x", "Hi"), "Set GROQ_API_KEY"),
-    "no such dialect": (("--model", "ollama/x", "--dialect", "sign", "Hi"), "unknown dialect 'sign'"),
+    "no such dialect": (("--model", "ollama/x", "--dialect", "sign", "Hi"), "Unknown dialect 'sign'"),
     "no such wire": (("--model", "ollama/x", "--wire", "smoke", "Hi"), "Unknown wire 'smoke'"),
     "not an address": (
         ("--model", "mine/x", "--base-url", "mine.example", "Hi"),

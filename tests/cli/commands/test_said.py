@@ -23,10 +23,10 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("run", "--agent", "zz", "hi"), "unknown agent 'zz'"),
+        (("run", "--agent", "zz", "hi"), "Unknown agent 'zz'"),
         (("run", "--model", "", "hi"), "--model: it is empty"),
         (("run", "--deny", "notes.writ", "hi"), "Did you mean 'notes.write'?"),
-        (("list", "--store", "typo.db"), "database not found"),
+        (("list", "--store", "typo.db"), "Database"),
     ],
 )
 def test_a_slip_of_the_command_line_is_status_2(
@@ -52,7 +52,7 @@ def test_a_file_of_an_editor_that_marks_its_bytes_is_read(stage: Path, cli: Cli)
 
 def test_what_was_not_found_is_said(stage: Path, cli: Cli) -> None:
     cli("run", "hello")
-    assert "nothing was said with 'zzz' in it" in cli("search", "zzz", status=1).err
+    assert "No message contains 'zzz'" in cli("search", "zzz", status=1).err
 
 
 def test_a_table_has_heads_at_a_terminal_and_none_in_a_pipe(stage: Path, cli: Cli) -> None:

@@ -141,7 +141,7 @@ async def test_an_interrupted_turn_can_be_cancelled(tmp_path: Path) -> None:
         process.send_signal(KILL)
         await process.communicate()
         assert "cancelled turn_" in (await dragoman(tmp_path, "cancel", "last")).out
-        assert "nothing runs in conv_" in (await dragoman(tmp_path, "cancel", "last", status=1)).err
+        assert "No turn is running in conv_" in (await dragoman(tmp_path, "cancel", "last", status=1)).err
         assert "has no interrupted turn" in (await dragoman(tmp_path, "resume", "last", status=1)).err
         (conversation,) = await listed(tmp_path)
     assert (conversation["running"], conversation["interrupted"]) == (False, False)

@@ -127,7 +127,7 @@ async def test_items_of_ours_may_be_named_by_their_ids(tmp_path: Path) -> None:
         assert said == [("user", "Hi"), ("assistant", "Hello!"), ("user", "Again?")]
         assert len(await conversations(site)) == 1
         unknown: Any = {"type": "item_reference", "id": "msg_nope"}
-        with pytest.raises(openai.BadRequestError, match="no item with the id msg_nope"):
+        with pytest.raises(openai.BadRequestError, match="Unknown item 'msg_nope'"):
             await client.responses.create(model=MODEL, input=[unknown, user("Hi")])
 
 

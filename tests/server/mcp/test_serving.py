@@ -258,9 +258,9 @@ async def test_conversations_are_resources_and_commands_are_prompts(tmp_path: Pa
         assert prompt.description == "Review it"
         filled = await client.get_prompt("review", {"arguments": "main.py"})
         assert "Review main.py with care." in filled.messages[0].content.text  # type: ignore[union-attr]
-        with pytest.raises(MCPError, match="unknown prompt"):
+        with pytest.raises(MCPError, match="Unknown prompt"):
             await client.get_prompt("nothing")
-        with pytest.raises(MCPError, match="unknown tool"):
+        with pytest.raises(MCPError, match="Unknown tool"):
             await client.call_tool("nothing", {})
 
 
@@ -360,9 +360,9 @@ async def test_what_is_for_a_team_is_offered_to_its_members_alone(tmp_path: Path
                 prompts = {prompt.name for prompt in (await client.list_prompts()).prompts}
                 seen[name] = sorted({"ask_insider", "ask_helper", "prices"} & (tools | prompts))
                 if name == "eve":
-                    with pytest.raises(MCPError, match="unknown tool 'ask_insider'"):
+                    with pytest.raises(MCPError, match="Unknown tool 'ask_insider'"):
                         await client.call_tool("ask_insider", {"request": "How much?"})
-                    with pytest.raises(MCPError, match="unknown prompt 'prices'"):
+                    with pytest.raises(MCPError, match="Unknown prompt 'prices'"):
                         await client.get_prompt("prices")
     assert seen == {"ada": ["ask_helper", "ask_insider", "prices"], "eve": ["ask_helper"]}
 
@@ -374,11 +374,11 @@ async def test_agents_that_a_rule_denies_are_not_there(tmp_path: Path) -> None:
         offered = {tool.name for tool in (await client.list_tools()).tools}
         assert {"ask_helper", "write_file"} <= offered
         assert "ask_idler" not in offered
-        with pytest.raises(MCPError, match="unknown tool 'ask_idler'"):
+        with pytest.raises(MCPError, match="Unknown tool 'ask_idler'"):
             await client.call_tool("ask_idler", {"request": "Wait."})
     async with over_stdio(tmp_path, "--deny", "*") as client:
         assert (await client.list_tools()).tools == []
-        with pytest.raises(MCPError, match="unknown tool 'ask_helper'"):
+        with pytest.raises(MCPError, match="Unknown tool 'ask_helper'"):
             await client.call_tool("ask_helper", {"request": "Help."})
 
 

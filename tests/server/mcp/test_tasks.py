@@ -93,7 +93,7 @@ async def test_a_task_is_cancelled(tmp_path: Path) -> None:
         (task,) = tasks.handles
         await ask(client, "cancel", task.task_id)
         assert (await over(client, task.task_id))["status"] == "cancelled"
-        with pytest.raises(MCPError, match="unknown task"):
+        with pytest.raises(MCPError, match="Unknown task"):
             await ask(client, "get", "turn_of_somebody")
 
 

@@ -113,7 +113,7 @@ async def test_a_search_does_not_follow_links(tmp_path: Path) -> None:
     root = workspace(tmp_path)
     assert await told(root, glob, pattern="**") == "a.txt\nsub/b.py"
     assert "no line matches" in await told(root, grep, pattern="secret beside")
-    assert await refused(root, glob, pattern="../*") == "a pattern goes down only: give the folder as path"
+    assert await refused(root, glob, pattern="../*") == "A pattern cannot contain '..'. Pass the folder as path."
 
 
 async def test_a_name_with_lines_passes_for_no_other(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_nothing_escapes_where_the_system_cannot_go_step_by_step(
 
 def test_a_name_with_half_a_character_is_refused(tmp_path: Path) -> None:
     """C8"""
-    with pytest.raises(ToolFailed, match="is not a name a file can have"):
+    with pytest.raises(ToolFailed, match="is not a valid file name"):
         read_inside(workspace(tmp_path), "\ud800", 100)
 
 

@@ -150,7 +150,7 @@ async def test_what_is_text_is_read(body: str | bytes, type: str, text: str) -> 
 @pytest.mark.parametrize("type", ["image/png", "application/pdf", "application/octet-stream", "video/mp4"])
 async def test_what_is_not_text_is_refused(type: str) -> None:
     async with site(index=page(b"\x89PNG", type)) as found:
-        assert f"is {type}, which is not text" in await failure(found.fetch, found.url)
+        assert f"is {type}, not text" in await failure(found.fetch, found.url)
 
 
 async def test_an_error_of_the_server_is_told() -> None:
@@ -250,8 +250,8 @@ async def test_redirects_without_end_are_given_up() -> None:
         ("http://0x7f.0.0.1/", "not on the open internet"),
         ("http://localhost/", "another site"),
         ("http://1.1.1.1/", "not on the open internet"),  # as this tool is told here
-        ("file:///etc/passwd", "use an http:// or https:// address"),
-        ("gopher://site.test/", "use an http:// or https:// address"),
+        ("file:///etc/passwd", "Use http:// or https://."),
+        ("gopher://site.test/", "Use http:// or https://."),
         ("http://me:secret@site.test/", "user name or password"),
         ("http://[", "could not be read"),
     ],
@@ -312,7 +312,7 @@ TRICKS = {
 }
 
 
-REFUSALS = ("open internet", "use an http", "user name", "names no site", "not the address of a page")
+REFUSALS = ("open internet", "Use http", "user name", "has no host", "not the address of a page")
 
 
 @pytest.mark.parametrize("url", TRICKS.values(), ids=TRICKS)

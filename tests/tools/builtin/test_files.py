@@ -73,7 +73,7 @@ async def test_a_page_is_bounded(root: Path) -> None:
     [
         (b"\x89PNG\r\n\x1a\n\0\0", "is not a text file"),
         (b"text\0text", "is a binary file"),
-        (b"x" * 5_000_001, "is too big: it has more than 5000 kB"),
+        (b"x" * 5_000_001, "is larger than 5000 kB"),
     ],
 )
 async def test_what_is_no_text_is_refused(root: Path, data: bytes, why: str) -> None:
@@ -92,7 +92,7 @@ async def test_a_new_file_needs_no_version_and_an_old_one_does(root: Path) -> No
     assert (root / "new/deep/c.txt").read_text() == "c"
     assert await version(root, "new/deep/c.txt") in said
     assert "1 character," in said
-    exists = "new/deep/c.txt exists: read it first, then give the version read_file shows"
+    exists = "'new/deep/c.txt' exists. Read it first, then pass the version that read_file shows."
     assert await refused(root, write_file, path="new/deep/c.txt", text="d") == exists
     word = await version(root, "new/deep/c.txt")
     await told(root, write_file, path="new/deep/c.txt", text="d", version=word)

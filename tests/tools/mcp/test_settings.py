@@ -45,14 +45,14 @@ def test_a_table_says_what_is_started_or_asked() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[mcp.a]", "mcp.a: a server has either a command or a url"),
+        ("[mcp.a]", "mcp.a: a server needs either a command or a url"),
         ("[mcp.a]\ncomand = 'x'", "mcp.a.comand: unknown key"),
         ("[mcp.a]\ncommand = 'x'\ntimeout = 0", "mcp.a.timeout: input should be greater than 0"),
         ("[mcp.a]\ncommand = 'x'\nenabled = 'no'", "mcp.a.enabled: input should be a valid boolean"),
         ("[mcp.a]\ncommand = 'x'\nheaders = {A = 'b'}", "headers and auth are for a url"),
-        ("[mcp.a]\nurl = 'https://x.test'\nargs = ['b']", "args, env and cwd are for a command"),
+        ("[mcp.a]\nurl = 'https://x.test'\nargs = ['b']", "args, env and cwd need a command"),
         ("[mcp.a]\nurl = 'https://x.test'\ntransport = 'stdio'", "a url is asked over http or sse"),
-        ("[mcp.a]\ncommand = 'x'\ntransport = 'sse'", "a command is talked to over stdio"),
+        ("[mcp.a]\ncommand = 'x'\ntransport = 'sse'", "a command needs stdio"),
         ("[mcp.a]\ncommand = ' '", "the command is empty"),
         ("[mcp.a]\nurl = 'x.example'", "an address begins with http:// or https://"),
         ("[mcp.a]\nurl = 'https://x'\ntransport = 'stdio'", "a url is asked over http or sse"),
@@ -100,7 +100,7 @@ def test_files_of_other_programs_are_read_and_their_other_business_left_to_them(
         ([], "has no object named mcpServers"),
         ({"mcpServers": {"a": 5}}, "mcpServers.a: a server must be an object"),
         ({"mcpServers": {"a b": {"command": "x"}, "a-b": {"command": "x"}}}, "reads the same (a-b)"),
-        ({"mcpServers": {"a": {"args": ["x"]}}}, "mcpServers.a: a server has either a command or a url"),
+        ({"mcpServers": {"a": {"args": ["x"]}}}, "mcpServers.a: a server needs either a command or a url"),
     ],
 )
 def test_a_file_of_another_program_that_makes_no_sense_is_told(
