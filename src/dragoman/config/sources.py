@@ -131,7 +131,7 @@ def _is_same(one: Path, other: Path) -> bool:
     return os.path.realpath(one) == os.path.realpath(other)
 
 
-# ── what was decided ──────────────────────────────────────────────────────────────────────────────
+# ── decisions ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def trust_answers() -> TrustAnswers:
@@ -156,7 +156,7 @@ def is_named_trusted(folder: Path, environment: Mapping[str, str]) -> bool:
     return any(os.path.realpath(expand(one)) == str(folder) for one in named if one)
 
 
-# ── a person's own folders ────────────────────────────────────────────────────────────────────────
+# ── the user's folders ────────────────────────────────────────────────────────────────────────────
 
 
 def user_file() -> Path:

@@ -115,7 +115,7 @@ class Cursor:
         self.text = self.text[self.at :] + piece
         self.at = self._from = 0
 
-    # ── what was read ─────────────────────────────────────────────────────────────────────────────
+    # ── parsed values ─────────────────────────────────────────────────────────────────────────────
 
     @property
     def taken(self) -> int:

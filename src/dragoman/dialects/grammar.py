@@ -99,7 +99,7 @@ class Dialect(ABC):
     def calls(self, calls: Sequence[TextCall]) -> str:
         """Return the calls of one reply, as the model would have written them."""
 
-    # ── prompts ──────────────────────────────────────────────────────────────────────
+    # ── prompts ───────────────────────────────────────────────────────────────────────────────────
 
     def system(self, prompt: str, tools: Tools) -> str:
         """Return the system prompt with the tools in it, the same bytes for the same tools."""
@@ -212,7 +212,7 @@ class Dialect(ABC):
         cursor.back(len(space))
         return True
 
-    # ── what was read ─────────────────────────────────────────────────────────────────────────────
+    # ── parsed values ─────────────────────────────────────────────────────────────────────────────
 
     def entries(self, payload: JsonText) -> list[FoundCall]:
         """Return the calls in JSON that names them: an object, or a list of objects."""

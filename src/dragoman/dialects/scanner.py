@@ -229,7 +229,7 @@ class Scanner:
         yield
         self._idle = None
 
-    # ── calls, and what is held until they are certain ────────────────────────────────────────────
+    # ── calls, and text held until they are certain ───────────────────────────────────────────────
 
     @property
     def _is_fresh(self) -> bool:
@@ -393,7 +393,7 @@ class Scanner:
             if not mark:
                 yield from self._wait(wanted)
 
-    # ── thoughts ──────────────────────────────────────────────────────────────────────────────────
+    # ── reasoning ─────────────────────────────────────────────────────────────────────────────────
 
     def _marked_answer(self) -> Steps[None]:
         """Leave out the tag that some models put before the answer, after reasoning."""

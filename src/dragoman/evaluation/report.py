@@ -154,7 +154,7 @@ class Report:
         """
         return _REPORT.from_json(with_texts(_REPORT.to_json(self), mask.hide))
 
-    # ── what it says ──────────────────────────────────────────────────────────────────────────────
+    # ── messages ──────────────────────────────────────────────────────────────────────────────────
 
     @cached_property
     def variants(self) -> list[Variant]:

@@ -38,7 +38,7 @@ NONE = "none"  # spills: its text contains no calls
 ASK = "ask"  # spills: text that looks like a call needs approval
 VARIANT = r"[A-Za-z0-9][A-Za-z0-9_.-]*"  # the name of a variant, after the # in a model's name
 
-# ── what a file may say ───────────────────────────────────────────────────────────────────────────
+# ── fields of a file ──────────────────────────────────────────────────────────────────────────────
 
 
 def _dialect_or(*words: str) -> AfterValidator:

@@ -113,7 +113,7 @@ def _pictures(files: Sequence[File]) -> list[File]:
     return images if len(images) < 2 else [file for file in images if not is_mask(file)]
 
 
-# ── what it costs ─────────────────────────────────────────────────────────────────────────────────
+# ── costs ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 def measured(usage: Usage, type: ModelType, request: Request) -> Usage:

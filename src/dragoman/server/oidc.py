@@ -247,7 +247,7 @@ class OidcProvider:
         except (SignInRefused, ProviderError):
             return None
 
-    # ── what the provider says of itself ──────────────────────────────────────────────────────────
+    # ── metadata of the provider ──────────────────────────────────────────────────────────────────
 
     async def _discover(self) -> Mapping[str, Any]:
         address = f"{self.settings.issuer.rstrip('/')}/.well-known/openid-configuration"

@@ -225,7 +225,7 @@ class Publisher:
         for live in runtime.bus.turns():  # turns that were adopted when the store was opened
             self._listen(live.log)
 
-    # ── who may read it ───────────────────────────────────────────────────────────────────────────
+    # ── access ────────────────────────────────────────────────────────────────────────────────────
 
     async def recheck(self) -> None:
         """End the streams of users who lost the right to read them. Other servers do so when they notice the
@@ -253,7 +253,7 @@ class Publisher:
             self._written.set()
             raise
 
-    # ── what can be read ──────────────────────────────────────────────────────────────────────────
+    # ── readable objects ──────────────────────────────────────────────────────────────────────────
 
     async def conversation(self, id: str, after: str = "") -> Subject:
         """Return the subject of a conversation: a snapshot of the whole tree, or a resume after a place."""
@@ -318,7 +318,7 @@ class Publisher:
             self._background.repeat("the watch for other processes", self._watch, every=_PAUSE)
             self._background.repeat("presence", self.presence.look, every=EVERY)
 
-    # ── what is published ─────────────────────────────────────────────────────────────────────────
+    # ── published events ──────────────────────────────────────────────────────────────────────────
 
     def changed(self, conversation: str, readers: Iterable[str] = ()) -> None:
         """Publish that the line of a conversation has changed, or was removed from the lists of these
@@ -454,7 +454,7 @@ class Publisher:
             self._note_empty_queue(id)
         return tree
 
-    # ── what another process does ─────────────────────────────────────────────────────────────────
+    # ── changes of other processes ────────────────────────────────────────────────────────────────
 
     async def _watch(self) -> None:
         with suppress(TimeoutError):

@@ -352,7 +352,7 @@ def _backticks(text: str) -> int:
     return max(map(len, re.findall("`+", text)), default=0)
 
 
-# ── who may see an attachment ─────────────────────────────────────────────────────────────────────
+# ── access to attachments ─────────────────────────────────────────────────────────────────────────
 # Decides who can see a blob: readers of a message or result that contains it, and its uploader.
 
 

@@ -18,7 +18,7 @@ from dragoman.trace_context import TraceContext, derive_id
 from dragoman.turn.live.observed import Aside
 from dragoman.turn.trace import CallTrace, CompactionTrace, RequestTrace, StepTrace, TurnTrace, Wait
 
-# ── what is said in a span ────────────────────────────────────────────────────────────────────────
+# ── attributes of spans ───────────────────────────────────────────────────────────────────────────
 # These are the contents of spans, if requested: messages and arguments without secrets.
 
 

@@ -73,7 +73,7 @@ def size_of(tool: Tool) -> int:
     return len(tool.description) + tool.parameters.size
 
 
-# ── what is loaded ────────────────────────────────────────────────────────────────────────────────
+# ── loaded tools ──────────────────────────────────────────────────────────────────────────────────
 
 
 def defer(

@@ -281,7 +281,7 @@ class Program:
         refused = call.state in (CallState.REJECTED, CallState.WITHHELD)
         return {"exc_type": "PermissionError" if refused else "RuntimeError", "message": call.result.text}
 
-    # ── what comes of it ──────────────────────────────────────────────────────────────────────────
+    # ── results ───────────────────────────────────────────────────────────────────────────────────
 
     def _print(self, stream: str, text: str) -> None:
         if self._room > 0:

@@ -146,7 +146,7 @@ CANNOT_TAKE = "which this model cannot be shown"
 _SILENT = frozenset({"auth", "quota", "rate_limit", "filter", "context_overflow", "timeout"})
 _STATUSES = frozenset({None, 400, 404, 405, 415, 422, 500, 501})
 
-# ── how servers say it ────────────────────────────────────────────────────────────────────────────
+# ── wordings of servers ───────────────────────────────────────────────────────────────────────────
 
 
 def _words(*alternatives: str) -> re.Pattern[str]:

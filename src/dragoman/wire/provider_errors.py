@@ -212,7 +212,7 @@ def reports_error(value: object) -> bool:
 _REPLIES = frozenset({"choices", "candidates", "content", "output", "data", "usage", "usageMetadata"})
 _SAID = ("message", "detail", "msg", "error_message")
 
-# ── where each of them writes it ──────────────────────────────────────────────────────────────────
+# ── locations by program ──────────────────────────────────────────────────────────────────────────
 
 MESSAGES = (
     *("message", "error", "detail", "msg", "error_message", "errors", "title"),

@@ -148,7 +148,7 @@ class Thinking:
                 self._apart = self._apart or (isinstance(event, ReasoningDelta) and not self._tagged)
                 yield event
 
-    # ── pieces ────────────────────────────────────────────────────────────────────────────────────
+    # ── parts ─────────────────────────────────────────────────────────────────────────────────────
 
     def _take(self, piece: str) -> Iterator[Event]:
         text, self._held = self._held + piece, ""

@@ -300,7 +300,7 @@ class WorkspaceHistory:
         with self._exclusive() as (_, records):
             return query(records)
 
-    # ── the way back ──────────────────────────────────────────────────────────────────────────────
+    # ── undo ──────────────────────────────────────────────────────────────────────────────────────
 
     def plan(self, reverted: Sequence[ChangeRecord]) -> RevertPlan:
         with self._exclusive() as (file, records):

@@ -138,7 +138,7 @@ class FolderWatch:
             del self._folders[number]
             self._libc.inotify_rm_watch(self._fd, number)  # it may be gone with its folder
 
-    # ── what happened ─────────────────────────────────────────────────────────────────────────────
+    # ── facts ─────────────────────────────────────────────────────────────────────────────────────
 
     def take(self) -> Reported | None:
         """Return the reports since the last call. None if some were lost: then everything must be scanned."""

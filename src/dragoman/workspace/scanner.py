@@ -99,7 +99,7 @@ class Looker:
         self._look = Look(rules=rules)
         self._end = time.monotonic() + self._limits.seconds
 
-    # ── a folder and what is below ────────────────────────────────────────────────────────────────
+    # ── a folder and its contents ─────────────────────────────────────────────────────────────────
 
     def _folder(self, folder: OpenFolder, path: str, above: IgnoreRules | None, depth: int) -> None:
         if self._watch is not None:

@@ -245,7 +245,7 @@ class AcpAgent:
         await session.change(_text(params, "configId"), _text(params, "value", empty=True))
         return {"configOptions": (await session.state())["configOptions"]}
 
-    # ── what all of them need ─────────────────────────────────────────────────────────────────────
+    # ── shared helpers ────────────────────────────────────────────────────────────────────────────
 
     def _join(self, session: EditorSession) -> EditorSession:
         self._sessions.pop(session.chat.id, None)

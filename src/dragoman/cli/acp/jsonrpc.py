@@ -194,7 +194,7 @@ class RpcPeer:
     async def notify(self, method: str, params: Mapping[str, Any]) -> None:
         await self._send({"method": method, "params": params})
 
-    # ── what comes in ─────────────────────────────────────────────────────────────────────────────
+    # ── input ─────────────────────────────────────────────────────────────────────────────────────
 
     async def _take(self, line: bytes) -> None:
         try:
@@ -263,7 +263,7 @@ class RpcPeer:
             await self._send({"id": id, "result": answer.result})
             await answer.then()
 
-    # ── what goes out ─────────────────────────────────────────────────────────────────────────────
+    # ── output ────────────────────────────────────────────────────────────────────────────────────
 
     async def _refuse(self, id: str | int | None, error: RpcError) -> None:
         if not self.closed:

@@ -243,7 +243,7 @@ class EditorSession:
         if not await self.chat.messages() and not await self.runtime.store.turns(self.chat.id):
             await self.runtime.delete(self.chat.id)  # The conversation is empty.
 
-    # ── what was said before ──────────────────────────────────────────────────────────────────────
+    # ── history ───────────────────────────────────────────────────────────────────────────────────
 
     async def replay(self) -> None:
         """Send all messages to the editor as updates."""

@@ -208,7 +208,7 @@ def _show(found: list[Finding]) -> None:
             console.print(Text(f"             {one_line(one.fix, 500)}", "dim"), soft_wrap=True)
 
 
-# ── what others are asked ─────────────────────────────────────────────────────────────────────────
+# ── requests to other servers ─────────────────────────────────────────────────────────────────────
 
 
 @dataclass(slots=True, frozen=True)

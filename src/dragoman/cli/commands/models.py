@@ -303,7 +303,7 @@ def _compare(
             yield CheckedModel(model.id, context, facts_of(provider.facts, model.id), "new", model.context)
 
 
-# ── what is printed ───────────────────────────────────────────────────────────────────────────────
+# ── output ────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _report_checked(checked: CheckedProvider) -> JsonValue:

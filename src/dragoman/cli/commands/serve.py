@@ -147,7 +147,7 @@ def _link(address: str, token: str) -> str:
     return f"{address}/?token={token}"
 
 
-# ── where ─────────────────────────────────────────────────────────────────────────────────────────
+# ── location ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def _listen(settings: Settings, password: str | None) -> socket.socket:

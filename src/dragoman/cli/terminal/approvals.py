@@ -176,7 +176,7 @@ class QuestionMenu:
             pass
         return None
 
-    # ── a tool's own question ─────────────────────────────────────────────────────────────────────
+    # ── questions of a tool ───────────────────────────────────────────────────────────────────────
 
     async def _reply(self, question: Question) -> Answer:
         try:

@@ -243,7 +243,7 @@ class Screen:
     def notify(self, text: str, style: str = "dim") -> None:
         self._console.print(Text(f"· {one_line(text, 1000)}", style))
 
-    # ── what is finished ──────────────────────────────────────────────────────────────────────────
+    # ── finished calls ────────────────────────────────────────────────────────────────────────────
 
     def _print_block(self, text: str) -> None:
         if not text.strip():
@@ -319,7 +319,7 @@ class Screen:
         elif event.state != "completed":
             self.notify(f"the turn was {event.state}", "yellow")
 
-    # ── what moves ────────────────────────────────────────────────────────────────────────────────
+    # ── moves ─────────────────────────────────────────────────────────────────────────────────────
 
     def _new_live(self) -> Live:
         return Live(self, console=self._console, transient=True, auto_refresh=False, vertical_overflow="crop")

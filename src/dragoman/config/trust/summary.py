@@ -61,7 +61,7 @@ def _describe(contents: FolderContents) -> list[str]:
     return lines
 
 
-# ── where keys and secrets would go ───────────────────────────────────────────────────────────────
+# ── destinations of keys and secrets ──────────────────────────────────────────────────────────────
 
 
 def _keys_sent(table: Mapping[str, Any]) -> Iterator[str]:
@@ -116,7 +116,7 @@ def _servers_of_files(contents: FolderContents) -> tuple[dict[str, Any], list[st
     return servers, lines
 
 
-# ── what runs, and what is allowed ────────────────────────────────────────────────────────────────
+# ── programs and permissions ──────────────────────────────────────────────────────────────────────
 
 
 def _code(contents: FolderContents) -> Iterator[str]:

@@ -117,7 +117,7 @@ def _padded(size: int) -> int:
     return size + -size % ALIGNMENT
 
 
-# ── what a file begins with ───────────────────────────────────────────────────────────────────────
+# ── file signatures ───────────────────────────────────────────────────────────────────────────────
 
 
 def _read_head(file: BinaryIO) -> tuple[bytes, list[_Tensor]]:

@@ -150,7 +150,7 @@ def _person(context: ServerRequestContext[Any]) -> str:
     return person_in(request.scope) or LOCAL if request is not None else LOCAL
 
 
-# ── tasks: calls that a client comes back for ─────────────────────────────────────────────────────
+# ── tasks: calls that a client polls ──────────────────────────────────────────────────────────────
 
 
 _POLL = 1000  # milliseconds between two polls of a task

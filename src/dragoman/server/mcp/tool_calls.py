@@ -103,7 +103,7 @@ class ToolCalls:
         self._conversations: dict[tuple[str, str, str], tuple[str, str]] = {}
         self._beginning = asyncio.Lock()
 
-    # ── what there is ─────────────────────────────────────────────────────────────────────────────
+    # ── inventory ─────────────────────────────────────────────────────────────────────────────────
 
     async def list_tools(self, person: str) -> list[types.Tool]:
         tools = await self._tools(person)

@@ -158,7 +158,7 @@ class EventReader:
         """Return the call of the program that made this call. For other calls, return the call itself."""
         return self._programs.get(call, call)
 
-    # ── what has been said already ────────────────────────────────────────────────────────────────
+    # ── text already sent ─────────────────────────────────────────────────────────────────────────
 
     def replay(self, snapshot: Snapshot) -> Iterator[Value]:
         """Yield the turn so far. The last part of an unfinished reply stays open."""
@@ -217,7 +217,7 @@ class EventReader:
         if call.state is CallState.RUNNING and call.tool in self._also_handed:
             yield from self._tell_call(call, whole=True)
 
-    # ── what happens ──────────────────────────────────────────────────────────────────────────────
+    # ── events ────────────────────────────────────────────────────────────────────────────────────
 
     def read(self, event: e.Event) -> Iterator[Value]:
         match event:

@@ -205,7 +205,7 @@ def _wav_head(rate: int) -> bytes:
     return b"RIFF" + struct.pack("<I", _ENDLESS) + b"WAVE" + form + b"data" + struct.pack("<I", _ENDLESS)
 
 
-# ── what turns did to the files of the workspace ──────────────────────────────────────────────────
+# ── file changes of turns ─────────────────────────────────────────────────────────────────────────
 
 
 _REVERT = bodies.Revert()

@@ -111,7 +111,7 @@ async def remove_prompt(context: TheContext, name: PromptName) -> None:
     await context.runtime.store.remove_prompt(context.person, name)
 
 
-# ── signing in: where this server does that, and not the app it is mounted in ─────────────────────
+# ── sign-in, unless the API is mounted in an app ──────────────────────────────────────────────────
 
 sign_in = api_router("people")
 

@@ -285,7 +285,7 @@ async def deliver(context: TheContext, id: str, body: bodies.Result) -> shapes.D
     return shapes.Done()
 
 
-# ── what waits ────────────────────────────────────────────────────────────────────────────────────
+# ── waiting work ──────────────────────────────────────────────────────────────────────────────────
 
 
 @router.get("/conversations/{id}/queue")

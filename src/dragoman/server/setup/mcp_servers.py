@@ -144,7 +144,7 @@ async def drop_server(context: TheContext, own: TheOwnSettings, name: str) -> No
         await runtime.services.toolbox.remove(source)
 
 
-# ── what is planned ───────────────────────────────────────────────────────────────────────────────
+# ── plans ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _planned(runtime: Runtime, own: OwnSettings, body: NewServer) -> tuple[McpServer, dict[str, str]]:
@@ -217,7 +217,7 @@ async def _rules(runtime: Runtime, name: str) -> list[Rule]:
     ]
 
 
-# ── what is there ─────────────────────────────────────────────────────────────────────────────────
+# ── current state ─────────────────────────────────────────────────────────────────────────────────
 
 
 def _source(runtime: Runtime, name: str) -> McpSource:

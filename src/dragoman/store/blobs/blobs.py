@@ -177,7 +177,7 @@ class CachedBlobs:
             self._size -= len(data)
 
 
-# ── a second place ────────────────────────────────────────────────────────────────────────────────
+# ── a second location ─────────────────────────────────────────────────────────────────────────────
 # Combines a place configured later with the database's own place, which still has earlier blobs.
 
 

@@ -217,7 +217,7 @@ class FolderBlobs:
                     found.append(file)
         return found
 
-    # ── what runs in a thread ─────────────────────────────────────────────────────────────────────
+    # ── in a thread ───────────────────────────────────────────────────────────────────────────────
 
     def _put(self, data: bytes) -> str:
         key = key_of(data)

@@ -212,7 +212,7 @@ class ObjectBlobs:
                 last = copy.key
                 yield copy.key
 
-    # ── whose they are, and whether they can be used ──────────────────────────────────────────────
+    # ── owner and availability ────────────────────────────────────────────────────────────────────
 
     async def claim(self, store: str) -> None:
         self._store_id = store

@@ -100,7 +100,7 @@ class SqliteSearch(SqliteDatabase):
             Found(None, id, title, snippet_of(title, words)) for id, title in titles if has_all(title, words)
         ]
 
-    # ── what runs in the writer's thread ──────────────────────────────────────────────────────────
+    # ── in the writer's thread ────────────────────────────────────────────────────────────────────
 
     def _add_text(self, db: SqlConnection, message: int, text: str) -> None:
         for chunk in chunks(text):

@@ -58,7 +58,7 @@ class Writer:
         self._thread.join()
         self._connection.close()
 
-    # ── what runs in the thread ───────────────────────────────────────────────────────────────────
+    # ── in the thread ─────────────────────────────────────────────────────────────────────────────
 
     def _work(self) -> None:
         while (first := self._jobs.get()) is not None:

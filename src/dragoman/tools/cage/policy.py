@@ -234,7 +234,7 @@ def _below(path: Path, home: Path) -> Path:
     return Path(os.path.realpath(home)) / path.relative_to(home) if path.is_relative_to(home) else path
 
 
-# ── what nothing inside may write ─────────────────────────────────────────────────────────────────
+# ── paths that stay read-only ─────────────────────────────────────────────────────────────────────
 # Existing entries are mounted read-only. A missing entry cannot be: an empty file would be left on the host.
 # So its name is searched for before and after a call, and a new entry is held back until the user allows it.
 

@@ -167,7 +167,7 @@ class Supervisor:
         address = str(found[0][4][0])
         return address if is_public(address) or await self._allows(address, port) else None
 
-    # ── what it wanted to write ───────────────────────────────────────────────────────────────────
+    # ── attempted writes ──────────────────────────────────────────────────────────────────────────
 
     def _watch(self, notifications: int) -> None:
         """Watch calls in a thread, as long as the cage has processes. A waiting call always continues.

@@ -117,7 +117,7 @@ class Elicitation:
                 return False
         return True
 
-    # ── off unless the settings say otherwise ─────────────────────────────────────────────────────
+    # ── off by default ────────────────────────────────────────────────────────────────────────────
 
     async def roots(self, context: ClientRequestContext) -> types.ListRootsResult | types.ErrorData:
         if self._workspace is None:

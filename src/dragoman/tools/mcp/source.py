@@ -133,7 +133,7 @@ class McpSource:
         """The last lines that the program wrote to standard error since its start, without secrets."""
         return [redact_text(line, self._secrets) for line in self._diagnostics.lines]
 
-    # ── what the engine asks for ──────────────────────────────────────────────────────────────────
+    # ── interface for the engine ──────────────────────────────────────────────────────────────────
 
     def group(self) -> Group:
         return self._group
@@ -257,7 +257,7 @@ class McpSource:
         if self._task is not None and (self._connection is None or self._connection.ended):
             await asyncio.wait({self._task}, timeout=self._patience)
 
-    # ── its life ──────────────────────────────────────────────────────────────────────────────────
+    # ── lifecycle ─────────────────────────────────────────────────────────────────────────────────
 
     def _begin(self) -> None:
         """Start the server, unless it runs or is starting. After a failure, wait for its pause."""

@@ -470,7 +470,7 @@ class Commands:
             except StoreUnavailable as error:
                 _log.warning("turn %s is woken later: %s", turn, error)
 
-    # ── what an answer leaves behind ──────────────────────────────────────────────────────────────
+    # ── rules from answers ────────────────────────────────────────────────────────────────────────
 
     async def _grants(
         self, asked: Question, answer: Answer, conversation: Conversation, by: str

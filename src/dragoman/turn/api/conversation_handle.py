@@ -235,7 +235,7 @@ class ConversationHandle:
     async def questions(self) -> list[Question]:
         return await self._store.questions(conversation=self.id)
 
-    # ── who shares it ─────────────────────────────────────────────────────────────────────────────
+    # ── members ───────────────────────────────────────────────────────────────────────────────────
 
     async def members(self) -> list[Member]:
         """Return the users with whom it is shared."""

@@ -482,7 +482,7 @@ class TurnHandle(Generic[T]):
         """
         return await self._engine.undo.revert_turn(self.id, files_only=files_only, paths=paths, force=force)
 
-    # ── where it is ───────────────────────────────────────────────────────────────────────────────
+    # ── location ──────────────────────────────────────────────────────────────────────────────────
 
     def _here(self) -> LiveTurn | None:
         if self._live is not None and self._live.given_up:

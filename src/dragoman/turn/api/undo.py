@@ -166,7 +166,7 @@ class Undo:
 
         return await in_thread(read)
 
-    # ── back ──────────────────────────────────────────────────────────────────────────────────────
+    # ── undo ──────────────────────────────────────────────────────────────────────────────────────
 
     async def revert_turn(
         self, turn: str, *, files_only: bool = False, paths: Collection[str] = (), force: bool = False
@@ -255,7 +255,7 @@ class Undo:
 
         return await self._moved(await in_thread(redo), info.leaf)
 
-    # ── a folder of its own ───────────────────────────────────────────────────────────────────────
+    # ── a separate folder ─────────────────────────────────────────────────────────────────────────
 
     async def copy_for(self, fork: str, conversation: str, message: str, name: str | None) -> str:
         """Give a fork a copy of its conversation's folder, without the changes made after this message.

@@ -160,7 +160,7 @@ class JobDriver(TaskDriver):
     async def will_run(self, turn: TurnRow) -> bool:
         return not await is_quarantined(self._store, turn)
 
-    # ── what nobody runs ──────────────────────────────────────────────────────────────────────────
+    # ── abandoned turns ───────────────────────────────────────────────────────────────────────────
 
     async def _adopt_all(self) -> None:
         await self._find_lost()
@@ -188,7 +188,7 @@ class JobDriver(TaskDriver):
         if await self._may_go_on(turn):
             await self._jobs.put(turn, urgent=True)
 
-    # ── what the queue hands out ──────────────────────────────────────────────────────────────────
+    # ── jobs of the queue ─────────────────────────────────────────────────────────────────────────
 
     async def _advance(self, turn: str) -> None:
         """Run one job, for as long as the turn occupies a slot."""
@@ -271,7 +271,7 @@ class JobDriver(TaskDriver):
                 self._known[turn] = person, model.partition("/")[0]
         return self._known[turn]
 
-    # ── what ends, or waits ───────────────────────────────────────────────────────────────────────
+    # ── ending and waiting ────────────────────────────────────────────────────────────────────────
 
     def _leave(self, turn: str) -> None:
         self._waiting_since.pop(turn, None)

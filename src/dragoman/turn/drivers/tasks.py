@@ -164,7 +164,7 @@ class TaskDriver:
     def forget(self, conversation: str) -> None:
         self._paths.forget(conversation)
 
-    # ── taking turns up from their facts ──────────────────────────────────────────────────────────
+    # ── replaying turns from their facts ──────────────────────────────────────────────────────────
 
     async def _adopt(self, turn: str) -> bool:
         epoch = await self._store.claim(turn)

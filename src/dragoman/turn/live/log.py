@@ -107,7 +107,7 @@ class TurnLog:
         # The messages of an earlier owner. Events describe what follows them.
         self.begun = tuple(path[self._start :])
 
-    # ── what was said ─────────────────────────────────────────────────────────────────────────────
+    # ── messages ──────────────────────────────────────────────────────────────────────────────────
 
     @property
     def settings(self) -> Mapping[str, JsonValue]:
@@ -147,7 +147,7 @@ class TurnLog:
             self.id, self.conversation.id, self.turn, tuple(messages), questions, self.events.last
         )
 
-    # ── what happened ─────────────────────────────────────────────────────────────────────────────
+    # ── facts ─────────────────────────────────────────────────────────────────────────────────────
 
     async def record(self, *facts: Fact, change: Change | None = None, sync: bool = False) -> None:
         """Store facts and the rows they change in one transaction. Return once they are stored."""
@@ -326,7 +326,7 @@ class TurnLog:
         parts = tuple(call if part.type == "call" and part.id == call.id else part for part in message.parts)
         self.path[place] = replace_fast(message, parts=parts)
 
-    # ── who is told ───────────────────────────────────────────────────────────────────────────────
+    # ── subscribers ───────────────────────────────────────────────────────────────────────────────
 
     def tell(self, observed: Observed) -> None:
         """Notify the turn's observers. An observer's exception is logged and affects nothing else."""

@@ -175,7 +175,7 @@ async def all_of(work: Sequence[Callable[[], Coroutine[Any, Any, None]]]) -> Non
         raise errors.exceptions[0] from None
 
 
-# ── what plugins append ───────────────────────────────────────────────────────────────────────────
+# ── text that plugins append ──────────────────────────────────────────────────────────────────────
 
 
 def _hook(

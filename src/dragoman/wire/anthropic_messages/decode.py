@@ -86,7 +86,7 @@ def _text(value: JsonValue) -> str | None:
     return whole if isinstance(whole, str) else None
 
 
-# ── back to them ──────────────────────────────────────────────────────────────────────────────────
+# ── decoding ──────────────────────────────────────────────────────────────────────────────────────
 
 LOCATIONS = frozenset(
     {

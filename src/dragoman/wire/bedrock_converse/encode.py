@@ -158,7 +158,7 @@ def _has_results(turn: RoleBlocks) -> bool:
     return any("toolResult" in block for block in turn.blocks)
 
 
-# ── what Amazon's own tools did ───────────────────────────────────────────────────────────────────
+# ── Amazon's tools ────────────────────────────────────────────────────────────────────────────────
 
 
 def is_own_part(part: Part, request: Request) -> bool:

@@ -105,7 +105,7 @@ def _flat(schema: Schema) -> list[Schema]:
     return [one for one in choices if isinstance(one, dict)] if isinstance(choices, list) else [schema]
 
 
-# ── what is inside ────────────────────────────────────────────────────────────────────────────────
+# ── contents ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def _add_values(result: Schema, values: list[JsonValue]) -> None:

@@ -43,7 +43,7 @@ DOCUMENTS = (
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 )
 
-# ── what is of no use to anybody, or comes a second time ──────────────────────────────────────────
+# ── useless and repeated events ───────────────────────────────────────────────────────────────────
 
 SILENT = frozenset(
     {

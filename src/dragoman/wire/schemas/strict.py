@@ -189,7 +189,7 @@ def _nullable(form: Schema) -> Schema:
     return {"anyOf": [form, _NULL]}
 
 
-# ── and back ──────────────────────────────────────────────────────────────────────────────────────
+# ── decoding ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def restored(value: JsonValue, schema: JsonValue) -> JsonValue:
@@ -241,7 +241,7 @@ def restore_calls(events: list[Event], tools: Sequence[ToolSpec]) -> list[Event]
     return events
 
 
-# ── what schemas say ──────────────────────────────────────────────────────────────────────────────
+# ── schema keywords ───────────────────────────────────────────────────────────────────────────────
 
 
 def _accepts_null(node: JsonValue, root: Schema, inside: int = 0) -> bool:

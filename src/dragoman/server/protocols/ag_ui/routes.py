@@ -231,7 +231,7 @@ async def _part(context: Context, part: AgentPart) -> Part:
     return await attach(context, data if source.type == "data" else source.value, source.media_type)
 
 
-# ── what a run waited for ─────────────────────────────────────────────────────────────────────────
+# ── answers to a waiting run ──────────────────────────────────────────────────────────────────────
 
 
 async def _known_run(context: Context, body: RunAgentInput, conversation: str) -> str | None:

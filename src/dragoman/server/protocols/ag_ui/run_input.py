@@ -140,7 +140,7 @@ def _words(value: JsonValue) -> str:
     return value if isinstance(value, str) else canonical(value)
 
 
-# ── the state ───────────────────────────────────────────────────────────────────────────────────────────────
+# ── the state ─────────────────────────────────────────────────────────────────────────────────────
 
 
 UPDATE_STATE = "update_state"

@@ -109,7 +109,7 @@ class AgentRun(TurnWriter):
             with suppress(AlreadyAnswered, NotFound):  # Another reader of the same turn was faster.
                 await turn.deliver(self._updates.pop(), "Changed the state.")
 
-    # ── what happens ──────────────────────────────────────────────────────────────────────────────
+    # ── events ────────────────────────────────────────────────────────────────────────────────────
 
     def write(self, value: Value) -> Iterator[RunEvent]:
         match value:
@@ -206,7 +206,7 @@ class AgentRun(TurnWriter):
         kind = "cancelled" if end.state == "cancelled" else "success"
         yield {"type": "RUN_FINISHED", **self._named, "outcome": {"type": kind}, "usage": used}
 
-    # ── pieces ────────────────────────────────────────────────────────────────────────────────────
+    # ── parts ─────────────────────────────────────────────────────────────────────────────────────
 
     def _start_step(self, step: e.StepStart) -> Iterator[RunEvent]:
         yield from self._end_step()

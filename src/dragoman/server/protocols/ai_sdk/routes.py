@@ -312,7 +312,7 @@ def _brought_result(part: UIPart) -> ToolResult:
     return ToolResult(text, value=None if isinstance(output, str) else output)
 
 
-# ── what a call was waiting for ───────────────────────────────────────────────────────────────────
+# ── answers to waiting calls ──────────────────────────────────────────────────────────────────────
 
 
 async def _join(context: Context, said: _SaidNow, *, approvals: bool) -> Response | None:

@@ -134,7 +134,7 @@ class UIMessageStream(TurnWriter):
         theirs = bool(self.reader.handed) or any(about.kind in APPROVALS for about in asked)
         return self.reader.waits and theirs
 
-    # ── what has been said already ────────────────────────────────────────────────────────────────
+    # ── text already sent ─────────────────────────────────────────────────────────────────────────
 
     def go_on_behind(self, snapshot: Snapshot, place: int, said: str) -> Iterator[Chunk]:
         """Yield the answer after this place as a separate message. The part before it is in an earlier
@@ -184,7 +184,7 @@ class UIMessageStream(TurnWriter):
         for _ in self.write_all(values):
             pass
 
-    # ── what happens ──────────────────────────────────────────────────────────────────────────────
+    # ── events ────────────────────────────────────────────────────────────────────────────────────
 
     def events(self, event: e.Event) -> Iterator[Chunk]:
         """Yield chunks, but none about calls of an earlier message: those belong to that message."""

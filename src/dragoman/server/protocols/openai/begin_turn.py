@@ -304,7 +304,7 @@ async def _maker(context: Context, call: str) -> Message | None:
     return next((one for one in messages if any(made.id == call for made in one.calls)), None)
 
 
-# ── requests that a client sends again ──────────────────────────────────────────────────────────────────────
+# ── repeated requests ─────────────────────────────────────────────────────────────────────────────
 
 
 _COUNTED = 3600.0  # Seconds: by default, the SDKs wait ten minutes for an answer.
@@ -348,7 +348,7 @@ def _last_copy_of(messages: Sequence[Message], turn: str, before: str | None) ->
     return own[copied - 1] if 0 < copied <= len(own) else None
 
 
-# ── ids: which turn an object is, and where in it ───────────────────────────────────────────────────────────
+# ── IDs: the turn of an object, and the position in it ────────────────────────────────────────────
 
 
 _RESPONSE = re.compile(r"resp_([0-9a-z]{1,40})(?:_([0-9a-z]{1,40}))?")

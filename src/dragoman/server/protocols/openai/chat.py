@@ -207,7 +207,7 @@ def _brought_call(made: CallOfMessage) -> BroughtCall:
     return BroughtCall(made.id, made.function.name, made.function.arguments)
 
 
-# ── the answer ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── the answer ────────────────────────────────────────────────────────────────────────────────────
 
 
 BREAK = "\n\n"  # between the text before one of the server's calls and the text after it
@@ -324,7 +324,7 @@ def failure_body(over: ReplyOver) -> dict[str, Any]:
     return error_body(status_of(over), without_paths(over.error), code=code)
 
 
-# ── the route ───────────────────────────────────────────────────────────────────────────────────────────────
+# ── the route ─────────────────────────────────────────────────────────────────────────────────────
 
 
 router = APIRouter(route_class=OpenAIRoute, include_in_schema=False)

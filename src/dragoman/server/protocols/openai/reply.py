@@ -167,7 +167,7 @@ class ReplyReader:
         self._end_message(message.finish or "stop", message.usage or Usage())
         yield from self._look()
 
-    # ── what a message is made of ─────────────────────────────────────────────────────────────────
+    # ── parts of a message ────────────────────────────────────────────────────────────────────────
 
     def _take(self, value: Value) -> Iterator[Piece]:
         match value:
@@ -275,7 +275,7 @@ class ReplyReader:
         yield ReplyOver(outcome, finish, self.usage, error, self._kind)
 
 
-# ── for as long as a caller listens ─────────────────────────────────────────────────────────────────────────
+# ── while a caller listens ────────────────────────────────────────────────────────────────────────
 
 
 T = TypeVar("T")
@@ -319,7 +319,7 @@ async def messages_of_turn(runtime: Runtime, place: ReplyPlace) -> list[Message]
     return [message for message in messages if message.turn == place.turn]
 
 
-# ── for as long as somebody listens ───────────────────────────────────────────────────────────────
+# ── while a caller listens ────────────────────────────────────────────────────────────────────────
 
 
 async def while_connected(

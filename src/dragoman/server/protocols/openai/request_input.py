@@ -95,7 +95,7 @@ def _attached(media_type: str, text: str, param: str, limit: int, name: str | No
     return Attached(media_type, data, name, hashlib.sha256(data).hexdigest(), len(data))
 
 
-# ── what a request brings ───────────────────────────────────────────────────────────────────────────────────
+# ── content of a request ──────────────────────────────────────────────────────────────────────────
 
 
 Content: TypeAlias = tuple[str | Attached, ...]
@@ -272,7 +272,7 @@ async def _settled(call: BroughtCall, output: CallOutput, context: Context) -> T
     )
 
 
-# ── the fields of a body ────────────────────────────────────────────────────────────────────────────────────
+# ── the fields of a body ──────────────────────────────────────────────────────────────────────────
 
 
 MANY = 10_000  # maximum number of messages or parts of one request

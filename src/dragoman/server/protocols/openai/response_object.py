@@ -237,7 +237,7 @@ def _suffix(id: str) -> str:
     return id.partition("_")[2] or id
 
 
-# ── reasoning that a caller sends back ────────────────────────────────────────────────────────────
+# ── reasoning returned by the caller ──────────────────────────────────────────────────────────────
 
 
 _SEAL = "dragoman 1 "
@@ -263,7 +263,7 @@ async def open_reasoning(context: Context, sealed: str, param: str) -> tuple[str
     return message.id, tuple(part for part in message.parts if isinstance(part, Reasoning))
 
 
-# ── read from the store ─────────────────────────────────────────────────────────────────────────────────────
+# ── read from the store ───────────────────────────────────────────────────────────────────────────
 
 
 async def find_place(context: Context, id: str, right: Right) -> ReplyPlace:
@@ -376,7 +376,7 @@ def _input(part: object) -> dict[str, Any] | None:
             return None
 
 
-# ── what was asked ────────────────────────────────────────────────────────────────────────────────
+# ── the request ───────────────────────────────────────────────────────────────────────────────────
 
 
 def _head(

@@ -304,7 +304,7 @@ async def _message_of(context: Context, rest: str) -> Message:
         return await context.message(f"msg_{rest.rpartition('_')[0]}", Right.READ)
 
 
-# ── routes ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── routes ────────────────────────────────────────────────────────────────────────────────────────
 
 
 router = APIRouter(route_class=OpenAIRoute, include_in_schema=False)
