@@ -1,4 +1,4 @@
-"""C9: what of a result a model is shown, what is kept, and what can be reached."""
+"""A result has three parts: the text shown to the model, the stored text, and the reachable text (C9)."""
 
 from __future__ import annotations
 
