@@ -164,7 +164,7 @@ def test_what_a_person_wrote_after_the_kill_is_left_to_them(place: Path) -> None
 
 @pytest.mark.slow
 def test_the_next_revert_takes_back_what_a_killed_program_left(place: Path) -> None:
-    """A program that lives on undoes the half revert of a killed one, then its own (B3 × S3)."""
+    """A running program undoes the half revert of a killed one before its next revert (B3 × S3)."""
     for name in ("one", "two"):
         write(place, name, 2, "other.txt")
     kill_between(place)
