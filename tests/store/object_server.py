@@ -234,7 +234,7 @@ def expected_signature(request: web.Request, body: bytes) -> str:
 
 @asynccontextmanager
 async def object_server(server: ObjectServer | None = None) -> AsyncIterator[ObjectServer]:
-    """Run a server on a free port for the block; S3 by default."""
+    """Run a server (S3 by default) on a free port for the block."""
     server = server or ObjectServer()
     app = web.Application(client_max_size=1 << 26)
     app.router.add_route("*", "/{name:.*}", server.answer)

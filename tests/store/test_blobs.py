@@ -85,7 +85,7 @@ async def test_what_is_opened_for_nobody_any_more_is_closed(blobs: FolderBlobs) 
     "key", ["", "abc", "../../../etc/passwd", "0" * 63 + "g", "A" * 64, "0" * 65, "0" * 64 + "\n"]
 )
 def test_what_is_no_key_names_no_file(blobs: FolderBlobs, key: str) -> None:
-    """An invalid key names no file, whoever sends it (S4)."""
+    """An invalid key from any source names no file (S4)."""
     with pytest.raises(NotFound, match="blob"):
         blobs.path(key)
 

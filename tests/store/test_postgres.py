@@ -269,7 +269,7 @@ async def test_a_password_is_shown_nowhere(tmp_path: Path) -> None:
 
 
 async def test_two_that_count_up_at_once_lose_nothing(tmp_path: Path, postgres: Server) -> None:
-    """A row that is read for a change is locked until the change (N1)."""
+    """A transaction locks a row that it reads for a change (N1)."""
     one, other = (PostgresStore(postgres.url(schema_of(tmp_path))) for _ in range(2))
     await asyncio.gather(one.open(), other.open())
     await one.add_conversation(scene.CONVERSATION)

@@ -114,7 +114,7 @@ def test_what_is_often_looked_up_is_found_by_an_index(name: str) -> None:
         db.executescript(schema())
         plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {statement}", parameters)]
     scans = [step for step in plan if step.startswith("SCAN") and "USING INDEX" not in step]
-    scans = [step for step in scans if "VIRTUAL TABLE" not in step]  # the rows that the caller named
+    scans = [step for step in scans if "VIRTUAL TABLE" not in step]  # the caller's list of values
     assert [step for step in scans if step != "SCAN texts_indexed"] == []  # it has one row
 
 

@@ -188,7 +188,7 @@ async def test_a_new_database_beside_old_blobs_removes_none_of_them(tmp_path: Pa
 
 
 async def test_what_is_spent_while_a_conversation_is_being_deleted_is_counted(store: SqliteStore) -> None:
-    """Messages written after the first count are counted again (T11 × S1)."""
+    """A deletion counts usage again if another process wrote after the first count (T11 × S1)."""
     whole = Conversation("conv_1", created=1.0, updated=1.0)
     reply = Message(
         "msg_1", "conv_1", None, "assistant", (Text("a"),), model="m", usage=Usage(1, 2, cost=0.5)

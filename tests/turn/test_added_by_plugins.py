@@ -47,7 +47,7 @@ async def test_a_tool_that_a_plugin_adds_is_offered_and_runs(tmp_path: Path) -> 
 
 
 async def test_a_tool_that_is_switched_off_may_be_put_back_by_its_description(tmp_path: Path) -> None:
-    """A plugin can offer a disabled tool again by its description; a tool without a runner is an error
+    """A plugin can offer a disabled tool again by its description. A tool without a runner is an error
     (H3)."""
 
     class PutsBack(Plugin):

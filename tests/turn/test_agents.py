@@ -56,7 +56,7 @@ async def test_an_agent_brings_its_prompt_its_tools_and_its_options(tmp_path: Pa
 
 
 async def test_an_agent_has_permissions_of_its_own(tmp_path: Path) -> None:
-    """An agent's rules come last and win; another conversation still asks for approval (P1)."""
+    """An agent's rules come last and win, and another conversation still asks for approval (P1)."""
     script = [calls("note", text="a"), says("done"), calls("note", text="b"), says("done")]
     async with runtime_with(tmp_path, script, tools=GROUPS, agents=[CLERK], allow=()) as runtime:
         result = await (await (await runtime.conversation(agent="clerk")).send("go")).result()
@@ -170,7 +170,7 @@ async def test_a_task_may_not_do_what_its_conversation_may_not(
 
 
 async def test_what_is_private_and_reviewed_is_so_in_a_task_too(tmp_path: Path) -> None:
-    """The arguments of a task hold the real values; its model requests do not (R3, P5)."""
+    """The arguments of a task hold the real values, but its model requests do not (R3, P5)."""
 
     def line(request: Request) -> Line:
         if "all done" in asked(request) or request.messages[-1].role == "assistant":

@@ -40,7 +40,7 @@ async def test_cancel_keeps_what_was_said_so_far(tmp_path: Path) -> None:
 
 
 async def test_cancel_while_a_tool_runs_marks_the_call_and_leaves_the_tool_alone(tmp_path: Path) -> None:
-    """A cancel ends the flow immediately; the tool's work continues, and its exceptions harm nothing (T6)."""
+    """A cancel ends the flow immediately. The tool's work continues, and its exceptions harm nothing (T6)."""
     released, ended = asyncio.Event(), asyncio.Event()
 
     @tool

@@ -153,8 +153,8 @@ async def test_an_answer_that_came_while_nobody_ran_the_turn_is_recorded(tmp_pat
 async def test_a_result_that_was_taken_is_kept_by_a_cancel(
     tmp_path: Path, where: str, delivered_first: bool
 ) -> None:
-    """The turn ends once, as cancelled. A result that the client was told is stored stays the result of its
-    call, and later results are refused (T6 × C6 × S2).
+    """The turn ends once, as cancelled. An accepted result stays the result of its call, and Dragoman refuses
+    later ones (T6 × C6 × S2).
     """
 
     async def act(runtime: Runtime) -> None:

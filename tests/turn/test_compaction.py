@@ -177,7 +177,7 @@ async def test_what_the_small_model_cannot_sum_up_is_summed_up_by_the_other(
 
 
 async def test_a_summary_counts_as_the_use_of_the_model_that_wrote_it(tmp_path: Path) -> None:
-    """Usage by model names the model of a summary; it used to be a line without a name (R7 × T11)."""
+    """Usage by model names the model of a summary, which once was a line without a name (R7 × T11)."""
     large = ScriptedModel([says("word " * 400), says("answer")], name="a/large", context=900)
     small = ScriptedModel([says("SUMMARY")], name="a/small", context=9000)
     models = {None: large, "a/large": large, "a/small": small}

@@ -233,8 +233,8 @@ SAID = "word " * 10
 
 
 async def test_after_a_write_that_failed_nothing_is_told(tmp_path: Path) -> None:
-    """The start of the reply was not published, so its text is not published either. The next owner of the
-    turn requests the reply again (E2 × S3).
+    """Clients did not receive the start of the reply, so they do not receive its text either. The next owner
+    of the turn requests the reply again (E2 × S3).
     """
     store, script = GoneAtTheRequest(tmp_path / "chat.db"), [says(SAID, waits=0.02)] * 2
     told: list[Event] = []

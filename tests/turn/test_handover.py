@@ -84,9 +84,7 @@ async def test_a_turn_that_asks_nothing_here_says_where_to_look(tmp_path: Path) 
 
 
 async def test_a_turn_goes_on_only_in_a_house_that_works_in_its_folder(tmp_path: Path) -> None:
-    """The user allowed the call for files in one folder; in another folder the same names are other files
-    (S3).
-    """
+    """The user allowed the call in one folder. In another folder the same names are other files (S3)."""
     here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
     here.mkdir()
     elsewhere.mkdir()

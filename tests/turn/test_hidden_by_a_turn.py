@@ -1,4 +1,4 @@
-"""A file that a turn found stays recorded until the turn ends, whatever ignore files state meanwhile (B4)."""
+"""A file that a turn found stays recorded until the turn ends, even if ignore files change meanwhile (B4)."""
 
 from __future__ import annotations
 

@@ -200,7 +200,7 @@ async def test_calls_that_were_summed_up_count_also_after_a_restart(tmp_path: Pa
 
 
 class _Lossy(ScriptedModel):
-    """The first of two attempts has a price and never ends, and the replies have no price."""
+    """Each request loses a first attempt that has a price, and its reply has no price."""
 
     async def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
         request.lost.append(LostReply(self.name, Usage(9, 1, cost=1.0)))

@@ -73,7 +73,8 @@ async def test_edited_arguments_do_not_pass_the_bounds_or_a_plugin(tmp_path: Pat
 
 
 async def test_what_a_plugin_asks_about_the_edited_call_is_asked(tmp_path: Path) -> None:
-    """A plugin's question about the edited arguments reaches the user, who never approved production (P9)."""
+    """A plugin's question about the edited arguments reaches the user, because the user did not approve
+    them (P9)."""
     ran: list[str] = []
     async with runtime_with(
         tmp_path,

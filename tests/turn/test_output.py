@@ -1,4 +1,4 @@
-"""A typed answer that fits is a value; an invalid one goes back to the model, within limits (R8)."""
+"""A valid typed answer is a value, and an invalid one goes back to the model, within limits (R8)."""
 
 from __future__ import annotations
 

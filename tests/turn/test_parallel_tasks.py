@@ -133,7 +133,7 @@ async def test_each_of_them_has_to_be_allowed(tmp_path: Path) -> None:
 
 
 async def test_none_of_them_is_freer_than_who_asked(tmp_path: Path) -> None:
-    """A tool denied to the turn is denied to both tasks, whatever their rules allow (P1)."""
+    """A denial for the turn binds both tasks, even if their rules allow the tool (P1)."""
     free = [agent(name, rules=(Rule("notes.write", "*", "allow"),)) for name in ("optimist", "pessimist")]
     strict = Agent(name="strict", rules=(Rule("notes.write", "*", "deny"),))
     script = asking(lambda name, place: [calls("note", text=name), says("tried")][place])

@@ -45,7 +45,7 @@ def go(places: list[str]) -> str:
 
 FORMAT = "hermes my/model"
 many = settings(max_examples=500)  # a pure function; 30 examples found neither of two intentional holes
-# Half of the authorities let the call run; otherwise nearly every call is refused or asked for other reasons.
+# Half of the authorities let the call run. Otherwise other reasons would decide nearly every call.
 authorities = st.builds(
     Authority,
     rules=most_of_all_allowed,

@@ -1,5 +1,4 @@
-"""Writes to files that become settings, code or prompts at the next start need approval, whatever is
-allowed."""
+"""Writes to files that become settings, code or prompts at the next start need approval despite any rule."""
 
 from __future__ import annotations
 
@@ -155,7 +154,7 @@ async def test_tools_of_others_that_change_files_are_judged_alike(tmp_path: Path
 
 
 async def test_an_allowed_git_command_runs_nothing_that_a_model_wrote(tmp_path: Path) -> None:
-    """Git obeys no file that a model wrote without approval (P12 × a rule on `shell`)."""
+    """A write to a file that Git obeys needs approval (P12 × a rule on `shell`)."""
     root = tmp_path / "w"
     root.mkdir()
     script = [

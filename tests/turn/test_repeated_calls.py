@@ -155,7 +155,8 @@ async def test_what_a_tool_was_told_while_nobody_ran_it_it_need_not_ask_again(tm
 async def test_what_a_tool_asked_that_is_gone_is_told_again_only_by_a_tool_that_runs_again(
     tmp_path: Path, replay: Replay, told: list[str]
 ) -> None:
-    """Nobody could answer the stored question, so only a tool that runs again repeats it (S3 × P6)."""
+    """The old question has no process that waits for its answer, so only a tool that runs again asks it
+    (S3 × P6)."""
     options: dict[str, Any] = {"tools": [orders(replay)], "allow": ["*"]}
     async with runtime_with(tmp_path, [calls("orders")], **options) as first:
         turn = await first.send("go")

@@ -45,7 +45,7 @@ SCRIPT = [calls("times", a=2, b=3), calls("add", a=6, b=1), says("7"), calls("ad
 
 
 async def test_with_other_arguments_it_runs_and_the_turn_goes_on(tmp_path: Path) -> None:
-    """Calls before this one stay and do not run again; the model produces everything after it again (T10)."""
+    """Calls before this one stay and do not run again. The model regenerates everything after it (T10)."""
     async with runtime_with(tmp_path, [*SCRIPT[:3], says("10")], tools=[add, times]) as runtime:
         chat = await runtime.conversation()
         first = await (await chat.send("go")).result()

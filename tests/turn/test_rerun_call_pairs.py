@@ -1,4 +1,4 @@
-"""Regenerated calls in pairs with handovers, and with calls that nobody could read (T10)."""
+"""Regenerated calls in pairs with handovers, and with unreadable calls (T10)."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ async def test_a_call_that_nobody_could_read_is_not_made_as_it_was(tmp_path: Pat
 
 @pytest.mark.parametrize("how", ["fork", "import"])
 async def test_a_call_that_was_copied_can_be_made_anew(tmp_path: Path, how: str) -> None:
-    """A fork or an import shows the call but has no turn of its own (T10 × T16)."""
+    """A fork or an import shows the call, but the store has no turn for it (T10 × T16)."""
     script = [calls("danger", what="x"), says("x"), calls("danger", what="y"), says("y"), says("z")]
     async with runtime_with(tmp_path, script, tools=[danger], allow=["*"]) as runtime:
         chat = await runtime.conversation()

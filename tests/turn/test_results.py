@@ -1,4 +1,4 @@
-"""A result has three parts: the text shown to the model, the stored text, and the reachable text (C9)."""
+"""A model receives part of a long result, the store keeps all of it, and tools can reach the rest (C9)."""
 
 from __future__ import annotations
 

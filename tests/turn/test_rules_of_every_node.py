@@ -190,8 +190,7 @@ async def test_the_rules_of_the_node_that_accepted_a_send_bind_who_goes_on_with_
 
 
 async def test_a_worker_keeps_to_the_denials_of_the_web_node(tmp_path: Path, postgres: Server) -> None:
-    """The web node has `deny = ["shell"]`; the worker and the process that answers have no such rule
-    (P14)."""
+    """Only the web node has `deny = ["shell"]`, unlike the worker and the process that answers (P14)."""
     shell = Shell()
     shell.go.set()
     url = postgres.url(schema_of(tmp_path))

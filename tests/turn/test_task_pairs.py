@@ -65,8 +65,8 @@ async def _nothing_is_left(runtime: Runtime, inner: str) -> None:
 
 
 async def test_what_a_task_of_a_task_asks_is_asked_by_the_turn_at_the_top(tmp_path: Path) -> None:
-    """A client that follows the top turn need not know how deep the tasks go. A report of a tool that is not
-    a task is no question (P6 × docs/guide/agents.md).
+    """A client that follows the top turn need not know how deep the tasks go. A progress report of any
+    other tool does not count as a question (P6 × docs/guide/agents.md).
     """
 
     @tool

@@ -69,7 +69,7 @@ async def test_a_body_that_is_no_stream_is_shown(body: JsonValue | str, media_ty
     ids=["calls", "the one call of old"],
 )
 async def test_a_reply_that_comes_whole_is_a_reply(made: dict[str, JsonValue]) -> None:
-    """Some servers never stream, whatever the request asks (W1)."""
+    """Some servers never stream, even if the request asks for it (W1)."""
     body: JsonValue = {
         "object": "chat.completion",
         "choices": [

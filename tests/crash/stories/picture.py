@@ -1,4 +1,4 @@
-"""A call generates an image and shows previews; the store keeps its bytes separate from the message."""
+"""A reply generates an image with previews, and the store keeps its bytes separate from the message."""
 
 from __future__ import annotations
 

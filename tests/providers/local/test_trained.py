@@ -243,9 +243,9 @@ async def test_c4_arguments_that_do_not_end_are_no_arguments() -> None:
     ],
 )
 async def test_d1_a_copy_with_a_slip_is_put_right(request_: str, written: str, right: str) -> None:
-    """The text in the request replaces one that differs by a slip. Another form of a word is no slip, nor is
-    a changed digit or sign. A value that could be a slip of two texts stays (D1, C4).
-    """
+    """The text in the request replaces one that differs by a slip. Another form of a word does not
+    count as a slip, and a changed digit or sign does not either. A value that could be a slip of two
+    texts stays (D1, C4)."""
     events, _ = await replied(asked(request_), writes(f'call: read_file {{"path": "{written}"}}'))
     (call,) = calls_of(events)
     assert call.arguments == {"path": right}

@@ -225,7 +225,7 @@ class FactConformance(Suite):
             assert await found(waiting=False) == []
 
     async def test_what_waits_for_a_tool_that_is_gone_does_not_only_wait(self, tmp_path: Path) -> None:
-        """An approval request outlives its process; a question from a running tool does not (S3)."""
+        """An approval request outlives its process, but a question from a running tool does not (S3)."""
         async with self.opened(tmp_path) as store:
             await scene.asked(store)
             (question,) = await store.questions()

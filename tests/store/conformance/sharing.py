@@ -186,9 +186,7 @@ class SharingConformance(Suite):
             assert (await store.conversation("conv_1")).user is None
 
     async def test_an_invitation_makes_one_member_until_it_ends(self, tmp_path: Path) -> None:
-        """An invitation that was used, expired or revoked, or whose conversation is deleted, is not found
-        (V1).
-        """
+        """A used, expired or revoked invitation, or one to a deleted conversation, has no effect (V1)."""
         async with self.opened(tmp_path) as store:
             await store.add_conversation(scene.CONVERSATION)
             await store.add_conversation(TASK)

@@ -18,7 +18,7 @@ from .suite import Suite
 
 
 class TurnConformance(Suite):
-    """A branch runs one turn at a time; other sends are refused or queued."""
+    """A branch runs one turn at a time, and refuses or queues other sends."""
 
     async def test_a_rating_is_kept_until_its_user_changes_it(self, tmp_path: Path) -> None:
         """Each user has one rating per answer, and none for a deleted conversation (Q1)."""
@@ -75,7 +75,7 @@ class TurnConformance(Suite):
             assert (await store.conversation("conv_1")).leaf == "msg_a"
 
     async def test_a_key_is_taken_once_and_with_its_turn(self, tmp_path: Path) -> None:
-        """Of several simultaneous sends in two processes, one starts. A turn that cannot start leaves no key,
+        """One of several simultaneous sends in two processes starts. A turn that cannot start leaves no key,
         and a key belongs to the conversation's owner.
         """
         key, now = SendKey("k", "sum", since=0.0), time.time()

@@ -138,7 +138,7 @@ def test_thoughts_go_back_only_where_they_came_from_and_as_they_came(request: Re
     ]
     thoughts = blocks_of(body_of(request), "thinking")
     stored = iter(ours)
-    # some are left out because the block after them cannot be sent; the rest is in order
+    # some are missing because no block follows them, and the rest is in order
     for thought in thoughts:
         assert any(thought == thinking(part.text) for part in stored)
 
@@ -278,7 +278,7 @@ def location(type: str, **fields: Any) -> dict[str, Any]:
 
 
 def test_sources_go_back_with_the_words_they_are_for_as_they_came() -> None:
-    """Each source is in a separate block, as received; a search's sources go back only with the search
+    """Each source is in a separate block, as received. A search's sources go back only with the search
     (R5)."""
     page = location("page_location", document_index=0, document_title=None)
     found = location("web_search_result_location", url="https://a.example", encrypted_index="x")

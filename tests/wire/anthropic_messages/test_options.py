@@ -146,7 +146,7 @@ def test_a_model_does_not_think_over_results_of_calls_it_made_without_thinking()
 
 
 def test_models_that_want_a_beta_for_it_think_between_calls() -> None:
-    """A request with thinking and tools enables the beta; newer models need none (R9)."""
+    """A request with thinking and tools enables the beta, except for newer models, which need none (R9)."""
     high = {"reasoning_effort": "high"}
     beta = ["interleaved-thinking-2025-05-14"]
     for model in ("claude-opus-4-20250514", "us.anthropic.claude-sonnet-4-5-20250929-v1:0"):

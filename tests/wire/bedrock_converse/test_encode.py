@@ -307,7 +307,7 @@ def test_each_family_is_asked_to_think_in_its_own_words() -> None:
 
 
 def test_the_cache_is_marked_only_where_there_is_one() -> None:
-    """A request has at most four cache points; for Nova only after text, and not in tools (R2)."""
+    """A request has at most four cache points. For Nova they follow only text, and not tools (R2)."""
     history = (user("One"), assistant(Text("1")), user("Two"), assistant(done("a")))
     for model, marked in ((CLAUDE, 4), (NOVA, 3), (LLAMA, 0), ("anthropic.claude-3-haiku-20240307-v1:0", 0)):
         request = Request(model, history, system="Be brief.", tools=(WEATHER,))

@@ -132,7 +132,7 @@ def item(kind: str, line: str, **part: Any) -> ProviderItem:
 
 
 def test_what_their_own_tools_did_and_what_they_drew_is_kept() -> None:
-    """Parts keep their signatures. A sketch before the final image is no part of the answer (W4, M4)."""
+    """Parts keep their signatures. The answer leaves out a sketch before the final image (W4, M4)."""
     code = {"executableCode": {"language": "PYTHON", "code": "1"}, "thoughtSignature": "s"}
     result = {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1\n"}}
     search = {"toolCall": {"id": "t", "toolType": "GOOGLE_SEARCH_WEB", "args": {"q": "rain"}}}

@@ -160,7 +160,7 @@ FILM = {"fileData": {"mimeType": "video/mp4", "fileUri": "https://example.org/fi
 
 
 def test_pictures_that_a_call_brought_stand_in_its_response_and_films_follow_it() -> None:
-    """Newer models take images inside the response; an older model gets every file after the responses
+    """Newer models take images inside the response. An older model gets every file after the responses
     (R5)."""
     result = ToolResult("see picture", attachments=(IMAGE, FILES[5]))
     shown = ToolCall("c", "draw", state=CallState.COMPLETED, result=result)
