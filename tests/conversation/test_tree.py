@@ -24,7 +24,8 @@ def ids(messages: list[Message]) -> list[str]:
 
 @pytest.fixture
 def tree() -> Tree:
-    """One question, two answers; below the first, a second question with two versions."""
+    """Return a tree: one question with two answers, and below the first a second question with two
+    versions."""
     return Tree(
         [
             message("q1", turn="t1"),
@@ -125,7 +126,7 @@ def test_a_copy_has_new_ids_and_the_same_shape(tree: Tree) -> None:
 
 
 def test_a_copied_call_has_its_result_and_one_under_way_never_ran() -> None:
-    """C2, S1: a copy has no future of its own."""
+    """A copied call cannot continue in the copy (C2, S1)."""
     done = ToolCall("call_1", "add", {"a": 1}, state=CallState.COMPLETED, result=ToolResult("2"))
     open = [ToolCall(f"call_{s}", "add", state=s) for s in CallState if not s.settled]
     (copy,) = copied([replace(message("a", role="assistant"), parts=(done, *open))], "conv_2").values()

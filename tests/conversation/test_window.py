@@ -1,4 +1,4 @@
-"""What a model is shown of a path: R4's four policies, and R7's summaries."""
+"""Select the part of a path that a model receives: four policies (R4), and summaries (R7)."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ async def test_a_turn_says_where_its_trail_ends(tmp_path: Path) -> None:
 
 
 async def test_a_turn_that_ends_on_a_call_has_a_trail_and_no_answer(tmp_path: Path) -> None:
-    """R4: also where a refusal ends it, and where nothing was said."""
+    """The same applies to a turn that a refusal ends, and to one without text (R4)."""
     script = [calls("add", a=1, b=2), says("Never said.")]
     async with runtime_with(tmp_path, script, tools=[add], allow=[], on_reject="stop") as runtime:
         turn = await runtime.send("add them")
@@ -216,7 +216,7 @@ async def test_a_policy_holds_in_the_next_turn(
 
 
 def test_a_summary_takes_the_place_of_what_it_sums_up() -> None:
-    """R7: what it keeps comes after it, then what came since."""
+    """The messages that a summary keeps come after it, and then the later ones (R7)."""
     path = [user("a"), model("b"), user("c"), model("d"), user("s", Summary("so far", "c")), user("e")]
     assert shown(path) == [
         ("user", "so far"),
@@ -247,7 +247,7 @@ def test_the_last_summary_counts() -> None:
 
 
 def test_a_summary_among_what_a_later_one_keeps_is_not_shown_again() -> None:
-    """R7: the later one was made of it, and of what it kept."""
+    """The later summary covers the earlier one and the messages that it kept (R7)."""
     path = [
         user("a"),
         model("b"),
@@ -292,7 +292,7 @@ def test_no_policy_sends_an_empty_message_or_an_earlier_call(
 
 
 def test_of_earlier_messages_only_these_parts_are_sent() -> None:
-    """R4: what the seed calls `requestMessageFields`; the running turn is sent whole."""
+    """This is `requestMessageFields` of the seed. The running turn is sent whole (R4)."""
     picture = File("image/png", blob="0" * 64)
     path = [*TURN, *NEXT]
     assert any(message.calls for message in window(path))

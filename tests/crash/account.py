@@ -1,4 +1,4 @@
-"""What holds after a restart, whatever was under way: everything is over, once, and no promise is broken."""
+"""Check what holds after a restart: every turn and call is over, once, and every promise is kept."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from tests.crash.stage import Stage
 
 
 async def hold_to_account(stage: Stage, finished: set[str], done: int) -> None:
-    """`finished` are the calls that had a result when the process died, `done` is how much was done then."""
+    """Check the store. `finished` are the calls with a result when the process died, `done` the work done by
+    then.
+    """
     store = stage.runtime.store
     turns: dict[str, None] = {}
     calls: dict[str, ToolCall] = {}

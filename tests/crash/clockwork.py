@@ -44,7 +44,7 @@ class Clockwork:
 
 
 class Deadly(SqlDatabase):
-    """Ticks at every write of the store it is put before, whatever is written and for whom."""
+    """A mixin that ticks at every write of its store, whatever the write contains."""
 
     clockwork: Clockwork
 
@@ -53,7 +53,7 @@ class Deadly(SqlDatabase):
     ) -> asyncio.Future[T]:
         def write(db: SqlConnection) -> T:
             written = operation(db)
-            self.clockwork.tick("inside")  # nothing of it is committed
+            self.clockwork.tick("inside")  # nothing of this write is committed
             return written
 
         self.clockwork.tick("before")

@@ -1,4 +1,6 @@
-"""Notes that outlive a killed process, beside the store: what tools did, what callers were promised."""
+"""Keep notes that outlive a killed process, in addition to the store: the work of tools, and promises to
+callers.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ from typing import Any
 
 
 class Diary:
-    """A file of lines. Each is one system call: it is there for others at once, also if the writer dies."""
+    """A file of lines. Each line is one system call, so other processes see it immediately, also if the
+    writer dies.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -23,5 +27,5 @@ class Diary:
         )
 
     def all(self, key: str) -> list[Any]:
-        """What was noted under this key, in order."""
+        """Return the notes under this key, in order."""
         return [line[key] for line in self.lines() if key in line]

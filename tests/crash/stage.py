@@ -1,5 +1,6 @@
-"""One life of a program that talks: its runtime, tools that note what they do, and a caller who notes what
-he was promised. The next life, in the same folder, finds the store and both diaries."""
+"""Define one life of a chat program: its runtime, tools that note their work, and a caller that notes what it
+was promised. The next life, in the same folder, finds the store and both diaries.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +24,12 @@ if TYPE_CHECKING:
 
 
 class Stage:
-    """A story is played on it until the clock strikes, or to its end."""
+    """The setting of a story, which runs until the clockwork strikes, or to its end."""
 
     def __init__(self, folder: Path, story: Story, clockwork: Clockwork, *, again: bool) -> None:
         self.story = story
         self.clock = clockwork
-        self.again = again  # an earlier life was cut off
+        self.again = again  # an earlier life was killed
         self.work = Diary(folder / "work.log")
         self.promises = Diary(folder / "promises.log")
         self.gate = asyncio.Event()  # the tool `waits` waits for it
@@ -52,13 +53,15 @@ class Stage:
         return self.promised(await chat.send(said, queue=queue))
 
     def promised(self, turn: TurnHandle) -> TurnHandle:
-        """The caller has it: it may not be lost. From now on he watches it, and answers what it asks."""
+        """Note that the caller has the turn, so it must not be lost. The caller then watches it and answers
+        questions.
+        """
         self.promises.note(turn=turn.id)
         self._watching[turn.id] = asyncio.create_task(self._watch(turn))
         return turn
 
     async def over(self, *turns: TurnHandle) -> None:
-        """Wait until they are, and whoever watches them knows."""
+        """Wait until these turns are over and their watchers know it."""
         await asyncio.gather(*(self._watching[turn.id] for turn in turns))
 
     async def finish(self) -> None:
@@ -67,7 +70,8 @@ class Stage:
             await asyncio.gather(*(self._watch(self.runtime.turn(turn)) for turn in left))
 
     async def _unfinished(self) -> list[str]:
-        queued = await self.runtime.store.queued()  # first: what begins in between is found among the live
+        # first: a turn that starts in between is among the live ones
+        queued = await self.runtime.store.queued()
         return [row.id for row in await self.runtime.store.live_turns()] + [one.turn for one in queued]
 
     async def conversation(self) -> ConversationHandle:

@@ -1,4 +1,4 @@
-"""S3: what a tool started does not outlive the process that ran the tool."""
+"""A child process of a tool does not outlive the process that ran the tool (S3)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LASTING = "exec 8>held; trap '' TERM; (trap '' TERM; sleep 600) & echo up >&8; w
 
 
 class Held:
-    """The end to read of a named pipe: what was written into it, and whether anybody still holds it."""
+    """The read end of a named pipe: shows its data, and whether a process still holds the write end."""
 
     def __init__(self, path: Path) -> None:
         os.mkfifo(path)

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 @contextmanager
 def small_disk(folder: Path, megabytes: int) -> Iterator[Path]:
-    """A file system of its own, where we may make one."""
+    """A separate small file system, if the machine allows creating one."""
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(folder)]
     try:
@@ -64,8 +64,9 @@ class Scene:
             yield turn.id
 
     async def broke_off(self, turn: str) -> None:
-        """The fault was met: the turn has not ended, and if it can be tried again, nobody is told that it
-        failed (N4)."""
+        """Check that the fault occurred: the turn has not ended, and if it is retryable, no caller sees a
+        failure (N4).
+        """
         waiting = asyncio.create_task(self.runtime.turn(turn).result())
         await asyncio.wait({waiting}, timeout=2.0)
         if waiting.done():
@@ -78,7 +79,7 @@ class Scene:
             await self._ended(turn)
             assert (await (await self.runtime.send("hello")).result()).text == "done"
             path = self.store.path
-            async with Scene(path).runtime as other:  # what another process asks for is heard here
+            async with Scene(path).runtime as other:  # sees requests of another process
                 again = await other.conversation((await other.store.turn(turn)).conversation)
                 assert (await (await again.send("hello")).result()).text == "done"
         with closing(sqlite3.connect(self.store.path)) as db:
@@ -97,7 +98,7 @@ def _script(request: Request) -> Line:
 
 
 async def test_a_turn_outlives_a_disk_that_is_full_for_a_while(tmp_path: Path) -> None:
-    """S3: it breaks off where nothing can be written, and goes on when there is room."""
+    """The turn fails where a write is impossible, and resumes when there is space (S3)."""
     with small_disk(tmp_path / "disk", megabytes=4) as disk:
         scene = Scene(disk / "chat.db")
         async with scene.in_tool() as turn:
@@ -130,7 +131,7 @@ async def test_a_turn_outlives_a_store_that_is_locked_for_longer_than_anybody_wa
             other.execute("BEGIN IMMEDIATE")
             scene.go_on.set()
             await scene.broke_off(turn)
-            await asyncio.sleep(12)  # what is tested: several looks of the watch, each refused
+            await asyncio.sleep(12)  # the subject of this test: several scans of the watcher, each refused
             other.execute("ROLLBACK")
         await scene.goes_on(turn)
 
@@ -154,7 +155,7 @@ async def test_a_turn_outlives_a_store_that_is_read_only_for_a_while(tmp_path: P
 
 @pytest.mark.skipif(os.name == "nt", reason="files are unlinked while they are open")
 async def test_an_attachment_that_is_gone_or_altered_says_what_to_do(tmp_path: Path) -> None:
-    """S4: nothing else of the conversation is lost."""
+    """The rest of the conversation stays readable (S4)."""
     scene = Scene(tmp_path / "chat.db")
     async with scene.runtime:
         key = await scene.store.put_blob(b"as it was")

@@ -20,7 +20,7 @@ from tests.patience import eventually
 
 pytestmark = pytest.mark.slow
 
-# The first time it writes half a file and hangs; after that it does its work.
+# The first run writes half a file and hangs. Later runs work.
 FORMATTER = """
 import os, sys, time
 from pathlib import Path
@@ -84,7 +84,7 @@ def alive(pid: int) -> bool:
 
 
 def ended(store: Path) -> bool:
-    """Whether no turn runs any more."""
+    """Return whether no turn runs any longer."""
     db = sqlite3.connect(f"{store.as_uri()}?mode=ro", uri=True)
     try:
         (live,) = db.execute("SELECT count(*) FROM turns WHERE live = 1").fetchone()
@@ -95,8 +95,9 @@ def ended(store: Path) -> bool:
 
 @pytest.mark.long
 async def test_a_formatter_dies_with_the_program_and_the_turn_goes_on(tmp_path: Path) -> None:
-    """B2 × S1 × B3: nothing runs on alone; the call is repeated, and finds that its file is another one by
-    now; what the turn did goes back to what was there before, by force."""
+    """No formatter runs on alone. The repeated call finds that its file changed meanwhile, and only a forced
+    revert restores the file from before the turn (B2 × S1 × B3).
+    """
     written = calls("write_file", path="a.txt", text="all of it\n")
     async with loopback(written, says("I see.")) as model:
         settle(tmp_path, model)
@@ -112,7 +113,7 @@ async def test_a_formatter_dies_with_the_program_and_the_turn_goes_on(tmp_path: 
         (result,) = [one["content"] for one in model.messages() if one["role"] == "tool"]
         assert "a.txt exists: read it first" in result
         assert file.read_text() == "all"
-        for force, status in (((), 1), (("--force",), 0)):  # it may be somebody else's by now
+        for force, status in (((), 1), (("--force",), 0)):  # another user could have changed it by now
             async with program(tmp_path, "revert", "last", "--files-only", *force) as back:
                 output, _ = await back.communicate()
             assert back.returncode == status, output

@@ -1,4 +1,4 @@
-"""S3: killed at any moment, whatever is under way, a conversation goes on: nothing lost, nothing twice."""
+"""A conversation killed at any moment resumes with nothing lost and nothing done twice (S3)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 
 def victim(folder: str, name: str, moment: Moment, again: bool) -> None:
-    """What runs in a process of its own: to the end, or until the clock strikes."""
+    """Run a story in a separate process, to its end or until the clockwork strikes."""
     asyncio.run(_live(Path(folder), name, moment, again))
 
 
@@ -36,7 +36,7 @@ async def _live(folder: Path, name: str, moment: Moment, again: bool) -> None:
 
 
 def _killed(folder: Path, name: str, moment: Moment, *, again: bool = False) -> bool:
-    """Whether the process was killed at this moment, or came to its end before."""
+    """Return whether the process was killed at this moment, and did not end before it."""
     process = FORKS.Process(target=victim, args=(str(folder), name, moment, again))
     process.start()
     process.join(PATIENCE)
@@ -80,8 +80,8 @@ async def _survives_noted(folder: Path, name: str, *moments: Moment) -> None:
         raise
 
 
-# One write in so many is struck, in one of three ways, the same in every run, and the tools of one story in
-# three; in a sweep each, in all three.
+# A normal run kills one write in `EVERY`, in one of three ways that is the same in every run, and the tools
+# of every third story. A sweep kills each write in all three ways.
 EVERY = 12
 SWEEPS = [(name, kind) for name in STORIES for kind in (KINDS if WHOLE else ("write",))]
 SWEEPS += [] if WHOLE else [(name, "tool") for name in some([*STORIES], every=3)]
@@ -102,7 +102,7 @@ def _moment(name: str, kind: str, number: int) -> Moment:
 async def test_a_conversation_survives_being_killed_at_every_moment(
     tmp_path: Path, name: str, kind: str
 ) -> None:
-    """S3: counted on until a run comes to its end, for how writes are merged is different every time."""
+    """The count goes up until a run ends alive, because each run merges its writes differently (S3)."""
     first = 1 if WHOLE else 1 + [*STORIES].index(name) % 4  # another sample of each story
     kills = 0
     for number in count(first, step=1 if WHOLE else EVERY):
@@ -120,7 +120,7 @@ async def test_a_conversation_survives_being_killed_at_every_moment(
 @pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize(("engine", "name"), TWICE, indirect=["engine"])
 async def test_it_survives_being_killed_again_while_it_recovers(tmp_path: Path, name: str) -> None:
-    """S3: a restart is a moment like any other. Some have few writes, and are tried until they are struck."""
+    """A restart can be killed too. Stories with few writes retry until the kill succeeds (S3)."""
     choose = random.Random(name)
     twice = 0
     for number in range(20 * examples(2, whole=30)):
@@ -130,7 +130,7 @@ async def test_it_survives_being_killed_again_while_it_recovers(tmp_path: Path, 
         folder.mkdir()
         first, second = ((choose.choice(WRITES), choose.randint(1, 3)) for _ in range(2))
         if not _killed(folder, name, first):
-            continue  # what is written close together is one write: there were fewer
+            continue  # close writes merge into one, so this run had fewer
         twice += _killed(folder, name, second, again=True)
         await _survives_noted(folder, name, first, second)
     assert twice, "nothing was killed twice"

@@ -1,4 +1,4 @@
-"""S3, N2: the turns of a dead or stopped process are taken over, and one that wakes up changes nothing."""
+"""A live process adopts the turns of a dead or stopped one, whose later writes are refused (S3, N2)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def _text_of(runtime: Runtime, turn: object) -> str:
 @pytest.mark.long
 @pytest.mark.usefixtures("engine")
 async def test_a_child_that_a_tool_forked_does_not_keep_its_dead_parents_turn(tmp_path: Path) -> None:
-    """S3: the child outlives the owner, and the turn is adopted while it does."""
+    """The child outlives the owner, and another process adopts the turn meanwhile (S3)."""
     async with worker(tmp_path) as living:
         with process(tmp_path, "forks", gate="in forks") as owner:
             await until(lambda: wrote(tmp_path, "at"))
@@ -61,7 +61,7 @@ async def test_a_stopped_owner_is_replaced_and_can_do_nothing_when_it_wakes(
                 facts = "".join(await living.store.facts(str(turn)))
                 return facts.count("call_finished") == 2 - ran_first
 
-            await until_so(stored)  # what was done before the gate
+            await until_so(stored)  # work before the gate
             owner.send_signal(signal.SIGSTOP)
             assert await _text_of(living, turn) == "done"
             written = await living.store.facts(str(turn))
@@ -79,13 +79,15 @@ async def test_a_stopped_owner_is_replaced_and_can_do_nothing_when_it_wakes(
 
 @pytest.mark.long
 async def test_a_machine_that_slept_as_a_whole_loses_no_turns(tmp_path: Path) -> None:
-    """N2: for longer than any lease; who wakes first finds the others' leases old, and waits for them. Of a
-    database on another machine this is not asked: that did not sleep, and knows how long they were away."""
+    """The sleep is longer than any lease. The first process to wake finds the others' leases old, and waits
+    for them. A database on another machine did not sleep and measures their absence, so it is not tested
+    (N2).
+    """
     with process(tmp_path, "first\nsecond", gate="in first") as owner, process(tmp_path, "") as watcher:
         await until(lambda: wrote(tmp_path, "at") and wrote(tmp_path, "open"))
         for one in (owner, watcher):
             one.send_signal(signal.SIGSTOP)
-        await asyncio.sleep(LEASE * 2)  # what is tested: the time passes, and counts for nobody
+        await asyncio.sleep(LEASE * 2)  # the subject of this test: time passes, and no lease ends
         for one in (watcher, owner):
             one.send_signal(signal.SIGCONT)
         await asyncio.sleep(LEASE * 2)  # in which the watcher looks for orphans at least once
@@ -99,11 +101,12 @@ async def test_a_machine_that_slept_as_a_whole_loses_no_turns(tmp_path: Path) ->
 @pytest.mark.long
 @pytest.mark.usefixtures("engine")
 async def test_an_owner_that_is_only_slow_keeps_its_turn(tmp_path: Path) -> None:
-    """N2: as long as its process runs, its lease is renewed, whatever its tools do."""
+    """A live process renews its lease, whatever its tools do (N2)."""
     async with worker(tmp_path):
         with process(tmp_path, "first\nsecond", gate="in first"):
             await until(lambda: wrote(tmp_path, "at"))
-            await asyncio.sleep(LEASE * 2)  # what is tested: nobody takes it in that time
+            # the subject of this test: no other process adopts it in that time
+            await asyncio.sleep(LEASE * 2)
             (tmp_path / "go").touch()
             await until(lambda: wrote(tmp_path, "result") or wrote(tmp_path, "fenced"))
     assert wrote(tmp_path, "result") == ["done"]

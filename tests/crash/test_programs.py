@@ -1,4 +1,4 @@
-"""G3: a program is its facts. The next process that opens the store goes on with it, or ends it."""
+"""A program consists of its facts, and the next process that opens the store resumes or ends it (G3)."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class Counting:
             return turn.id
 
     async def go_on(self, turn: str) -> Message:
-        """In the next one: the answer is yes, and the reply that holds the program is returned."""
+        """Answer yes in the next process, and return the reply that holds the program."""
         async with self.runtime() as runtime:
             handle = runtime.turn(turn)
             for question in (await handle.snapshot()).questions:
@@ -132,7 +132,7 @@ class Counting:
 
 
 async def test_g3_a_rerun_that_takes_another_path_ends_with_an_error_and_runs_nothing(tmp_path: Path) -> None:
-    """Somebody changed the stored program: its first call is not the one that was recorded."""
+    """The stored program was changed, so its first call is not the recorded one."""
     house = Counting(tmp_path, "await note(n=1)\nawait danger(n=2)\nawait note(n=3)")
     turn = await house.wait()
     house.change("UPDATE calls SET body = replace(body, 'n=1', 'n=7') WHERE tool = 'run_program'")
@@ -168,7 +168,7 @@ async def test_g3_clock_and_randomness_are_the_same_in_a_rerun(tmp_path: Path) -
 
 
 async def test_g3_results_are_handed_in_by_the_order_of_their_facts(tmp_path: Path) -> None:
-    """What a program does next depends on which of its calls ended first, before the crash and after it."""
+    """The program's next step depends on which call ended first, before the crash and after it."""
     code = (
         "import asyncio\norder: list[int] = []\n"
         "async def one(n: int):\n    order.append(await (slow(n=n) if n == 1 else note(n=n)))\n"

@@ -1,4 +1,4 @@
-"""T13, S3: a turn queued behind one of another process is begun by whoever lives, whenever the other died."""
+"""A live process starts a turn queued after one of another process, whenever that process died (T13, S3)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ _AT_ONCE = 3  # of the trials below
 
 
 async def _queue_behind(folder: Path, moment: Moment) -> None:
-    """One turn of another process, one queued behind it through this one; the other dies, or ends it."""
+    """Run a turn in another process and queue one after it in this process. The other process dies, or ends
+    its turn.
+    """
     async with worker(folder) as living:
         with process(folder, "first", gate="in first", moment=moment) as owner:
             await until(lambda: wrote(folder, "at"))
@@ -28,7 +30,7 @@ async def _queue_behind(folder: Path, moment: Moment) -> None:
             assert await living.store.is_queued(queued.id)
             (folder / "go").touch()
             status = await asyncio.to_thread(owner.wait, PATIENCE)
-            if status != -signal.SIGKILL:  # what happens in one moment is written together: fewer writes
+            if status != -signal.SIGKILL:  # writes at one moment merge, so this run had fewer
                 assert moment == NEVER or int(str(wrote(folder, "writes")[0])) < moment[1]
             async with asyncio.timeout(PATIENCE):
                 assert (await queued.result()).text == "done"
@@ -55,7 +57,7 @@ def _moments(writes: int) -> Iterator[Moment]:
 
 @pytest.mark.long
 async def test_what_was_queued_begins_whenever_the_owner_was_killed(tmp_path: Path) -> None:
-    """S3: also right after its last write, when nothing of its own is left to end here."""
+    """The owner can die right after its last write, when none of its turns is left to end here (S3)."""
     (undisturbed := tmp_path / "undisturbed").mkdir()
     await _queue_behind(undisturbed, NEVER)
     (writes,) = wrote(undisturbed, "writes")

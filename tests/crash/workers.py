@@ -1,5 +1,6 @@
-"""Processes that share one store: each is a worker of this file, holds at a gate it is told of, and is killed
-or stopped there from outside. What they do is in a diary on disk."""
+"""Run processes that share one store. Each is a worker of this file, which stops at a gate and is killed or
+stopped there from outside. Workers write their actions to a diary on disk.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ LEASE = 6.0  # seconds: more than a busy machine keeps anybody waiting
 
 
 class Gate:
-    """One place where a process waits until the file `go` is there; every other is open."""
+    """The one place where a process waits until the file `go` exists. Every other gate is open."""
 
     def __init__(self, folder: Path, name: str, clockwork: Clockwork) -> None:
         self._folder = folder
@@ -43,7 +44,7 @@ class Gate:
 
 
 class Holds(Plugin):
-    """Holds a call that is planned, and has not started."""
+    """Stops a call that is planned and has not started."""
 
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
@@ -53,9 +54,9 @@ class Holds(Plugin):
 
 
 def worker(folder: Path, gate: str = "", clockwork: Clockwork | None = None) -> Runtime:
-    """A runtime with a few tools, and a model that calls what it is asked for, one after the other.
+    """Return a runtime with a few tools, and a model that calls the requested ones one after the other.
 
-    The clockwork kills it at a moment counted from the gate on.
+    The clockwork kills the process at a moment counted from the gate on.
     """
     clockwork = clockwork or Clockwork(NEVER)
     held = Gate(folder, gate, clockwork)
@@ -134,7 +135,7 @@ def diary(folder: Path) -> Diary:
 
 @dataclass(frozen=True)
 class Forked:
-    """A worker's process, as one that was started anew is handled."""
+    """A forked worker process with the interface of a spawned one."""
 
     process: BaseProcess
 
@@ -156,7 +157,7 @@ class Forked:
 
 @contextmanager
 def process(folder: Path, said: str, gate: str = "", moment: Moment = NEVER) -> Iterator[Forked]:
-    """A worker in a process of its own, with a turn to begin with where something is said. Killed at last."""
+    """Run a worker in a separate process, with a first turn if a message is given. Kill it at the end."""
     running = FORKS.Process(target=_begin, args=(folder, said, gate, moment), daemon=True)
     running.start()
     try:

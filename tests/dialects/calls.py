@@ -137,7 +137,7 @@ def _properties(arguments: Arguments) -> dict[str, JsonValue]:
 
 
 def in_pieces(name: str, pieces: Sequence[str], tools: Tools | None) -> Parsed:
-    """A reply as it is read when it comes in these pieces."""
+    """Return the result of reading a reply in these chunks."""
     scanner = Scanner(dialect(name), tools)
     seen = [one for piece in pieces for one in scanner.feed(piece)] + scanner.end()
     text, reasoning = joined(seen)
@@ -145,7 +145,7 @@ def in_pieces(name: str, pieces: Sequence[str], tools: Tools | None) -> Parsed:
 
 
 class ShownText:
-    """What a person sees of a reply while it streams."""
+    """The text that a user sees while a reply streams."""
 
     def __init__(self, dialect: Dialect, tools: Tools | None = None) -> None:
         self._scanner = Scanner(dialect, tools)
@@ -153,7 +153,7 @@ class ShownText:
 
     @property
     def text(self) -> str:
-        """What there is to see now: text that turned out to be a thought is gone."""
+        """Return the visible text, without text that turned out to be reasoning."""
         return joined(self._pieces)[0]
 
     def feed(self, piece: str) -> str:

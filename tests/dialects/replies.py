@@ -1,5 +1,5 @@
 # ruff: noqa: E501  # a reply is easier to read in one line
-"""Replies that models write, or might: how each is read. The tables that several tests go through."""
+"""Tables of replies that models write, or could write, and how each is read. Several tests use them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ AS_IT_IS = "\0"  # all of it is text
 
 @dataclass(frozen=True)
 class Reply:
-    """A reply, and what it holds. `errors` are words that the error for the model has to contain, for each."""
+    """A reply and its contents. `errors` are words that the model's error for each call must contain."""
 
     about: str
     reply: str
@@ -244,7 +244,7 @@ JSON_STRICT = [
 
 
 def _between(open: str, close: str) -> list[Reply]:
-    """What all dialects have in common that put a JSON object between two tags."""
+    """Return the replies common to all dialects that put a JSON object between two tags."""
     return [
         Reply(
             "one call", f'{open}{{"name": "read_file", "arguments": {{"path": "a"}}}}{close}', (_read("a"),)
@@ -1140,7 +1140,7 @@ HARMONY = [
 
 @dataclass(frozen=True)
 class _Invoke:
-    """The tags of a model that writes `invoke`. `text` and `number` stand beside the key of a value."""
+    """The tags of a model that writes `invoke`. `text` and `number` follow the key of a value."""
 
     call: str
     call_end: str

@@ -1,4 +1,4 @@
-"""Requests to models without calls of their own (D4): text alone, in an order that every wire takes."""
+"""Requests to models without native calls are plain text, in an order that every wire accepts (D4)."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_d4_calls_become_text_that_reads_the_same_and_results_a_users_message(na
     parsed = language.parse(written.text.removeprefix("I look.\n"), TOOLS)
     assert [call.arguments for call in parsed.calls] == [{"path": "a"}, {"path": "b"}]
     assert results.text.index("AAA") < results.text.index("BBB")
-    assert request.tools == TOOLS  # the request itself is left alone
+    assert request.tools == TOOLS  # the request itself stays unchanged
 
 
 def test_d4_a_result_has_the_id_its_call_was_written_with() -> None:

@@ -1,4 +1,4 @@
-"""A model that goes on without the result of its call makes one up: no call behind that counts (D1, C4)."""
+"""A model that does not wait for a result invents one, and no later call in that reply counts (D1, C4)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PLAYED = f"3\nThen.\n{TAG.replace('add', 'take')}"
 
 
 def read_in_pieces(reply: str) -> tuple[list[str], str, str]:
-    """The names of the calls, the text and the thoughts, the same however it comes."""
+    """Return the calls' names, the text and the reasoning, the same for every way to cut the reply."""
     parsed = dialect("any").parse(reply, TOOLS)
     for size in (1, 3, 7):
         pieces = [reply[at : at + size] for at in range(0, len(reply), size)]

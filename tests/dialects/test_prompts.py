@@ -1,4 +1,4 @@
-"""What stands in prompts: the tools, how to call them, and what came of its calls (D1, D4, R2)."""
+"""Prompts contain the tools, how to call them, and the results of calls (D1, D4, R2)."""
 
 from __future__ import annotations
 

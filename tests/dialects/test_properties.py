@@ -1,4 +1,4 @@
-"""What holds for every dialect, whatever it is fed (D1, D2, D3)."""
+"""Properties that every dialect has for any input (D1, D2, D3)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_d1_what_a_dialect_writes_it_reads_and_the_prose_around_stays(
     name: str, written: list[TextCall], before: str, behind: str
 ) -> None:
     language = dialect(name)
-    assume(not re.search(r"^[ \t]*[>|]", before, re.MULTILINE))  # a quotation or a table, which may go on
+    assume(not re.search(r"^[ \t]*[>|]", before, re.MULTILINE))  # a quotation or table, which can continue
     reply = f"{before}\n{language.calls(written)}\n{behind}"
     parsed = language.parse(reply, tools_of(written))
 
@@ -102,7 +102,7 @@ def test_d2_protocol_is_never_shown_and_prose_is_not_kept_waiting(
 
 @pytest.mark.parametrize("name", NAMES)
 def test_g6_every_dialect_carries_a_program_to_the_letter(name: str) -> None:
-    """Lines, indents, quotes, braces and brackets of Python come through as they were written."""
+    """Lines, indents, quotes, braces and brackets of Python code stay as written."""
     code = (
         "import asyncio, json\nfound = {}\nfor n in range(3):\n    if n < 2 and n > -1:\n"
         '        found[f"file{n}"] = json.loads(await read_file(path=\'a\\tb\' + "c"))\n'

@@ -209,7 +209,7 @@ def test_w4_text_that_turns_out_to_be_a_thought_takes_its_calls_with_it() -> Non
     message = folded(read("xml_tag", [*events, *streamed(["No need."])]))
     assert (message.reasoning, message.text, message.calls) == ("I could.", "No need.", ())
     message = folded(read("xml_tag", [*events, MessageEnd("stop", USAGE)]))
-    assert message.calls == ()  # not even if no text follows: it was ended
+    assert message.calls == ()  # even if no text follows: the format ended it
 
 
 @pytest.mark.parametrize("size", [1, 3, 17, 99])
@@ -222,7 +222,7 @@ def test_w4_words_that_seem_to_begin_a_thought_are_the_answer_if_nothing_ends_it
 
 
 def test_d2_a_text_keeps_the_phase_of_its_message_beside_a_call() -> None:
-    """D2 × R5: each message of the Responses API is a text of its own, without the call in it."""
+    """Each message of the Responses API is a separate text without the call in it (D2 × R5)."""
     call = '<tool_call>{"name": "get_time", "arguments": {}}</tool_call>'
     said = [("Wait.", "commentary"), (f"Done.{call}", "final_answer")]
     texts = [one for text, phase in said for one in (TextStart(), TextDelta(text), TextEnd(phase=phase))]
@@ -283,5 +283,5 @@ def test_d2_a_list_as_python_writes_it_is_a_list(
     ],
 )
 def test_d2_what_is_no_list_of_python_stays_as_it_is(key: str, written: str, meant: object) -> None:
-    """D2: whoever checks the arguments says what would fit."""
+    """The check of the arguments reports the valid type (D2)."""
     assert value_of(written, key, LABEL) == meant

@@ -1,4 +1,4 @@
-"""What models write, and how it is read (D1, D3): the table in `replies`, cut in every place (D2)."""
+"""The dialects read every reply of the table in `replies` (D1, D3), cut in every place (D2)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Replies of open models in the formats they were trained on, as public parsers read them (D1, D2).
+"""Replies of open models in their training formats are read as public parsers read them (D1, D2).
 
-They are not part of the project: `text-formats.json` in the folder that `DRAGOMAN_RECORDINGS` names.
+They are not in the repository: `text-formats.json` is in the folder that `DRAGOMAN_RECORDINGS` names.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ READ_OTHERWISE = {
     "deepseek_dsml: 11": "a call in the middle of a sentence is text (D8)",
     "functionary: 6": "a call whose arguments are complete, but not its closing tag, is left out",
 }
-"""Cases that a parser reads in a way that we do not, and how: it would be a guess, or run a mere thought."""
+"""Cases that another parser reads differently, and how: by a guess, or by running a call in reasoning."""
 
 
 def cases() -> list[Any]:
@@ -112,7 +112,7 @@ def cases() -> list[Any]:
 
 @pytest.mark.parametrize(("name", "case"), cases())
 def test_d1_a_reply_in_a_models_own_format_has_the_calls_it_holds(name: str, case: dict[str, Any]) -> None:
-    """D1: what a model was trained to write is read as the calls it means."""
+    """A model's trained format is read as the calls that it means (D1)."""
     parsed, expect = dialect(name).parse(case["text"], tools_of(case)), case["expect"]
 
     if "calls" in expect:
@@ -130,7 +130,7 @@ def test_d1_a_reply_in_a_models_own_format_has_the_calls_it_holds(name: str, cas
 
 @pytest.mark.parametrize(("name", "case"), some(cases(), 2, 0))
 def test_d2_such_a_reply_reads_the_same_wherever_it_is_cut(name: str, case: dict[str, Any]) -> None:
-    """D2: calls and text do not depend on how the reply is cut into pieces."""
+    """Calls and text do not depend on how the reply is cut (D2)."""
     text, tools = case["text"], tools_of(case)
     whole = dialect(name).parse(text, tools)
 
@@ -141,10 +141,10 @@ def test_d2_such_a_reply_reads_the_same_wherever_it_is_cut(name: str, case: dict
 
 @pytest.mark.parametrize(("name", "case"), some(cases(), 2, 1))
 def test_w4_such_a_reply_has_no_calls_inside_a_thought(name: str, case: dict[str, Any]) -> None:
-    """W4: a call that a model only thinks of never runs, whoever began the thought."""
+    """A call in the reasoning never runs, whichever side started the reasoning (W4)."""
     text, tools = case["text"], tools_of(case)
     if any(end in text for end in CLOSING) or dialect(name).parse(text, tools).reasoning:
-        return  # it has a thought of its own
+        return  # its reasoning has tags already
     for opening, closing in THOUGHTS.items():
         for reply in (f"{opening}Or {text}?{closing}\nNo.", f"Or\n{text}\n{closing}\nNo."):
             parsed = dialect(name).parse(reply, tools)
@@ -152,12 +152,12 @@ def test_w4_such_a_reply_has_no_calls_inside_a_thought(name: str, case: dict[str
 
 
 UNMARKED = ("lfm2", "xlam", "functionary", "muse_glimmer", "poolside")
-"""Those whose calls may begin without a marker of their own; in `any` they need tools, or a name."""
+"""Formats whose calls can start without a marker. `any` needs tools or a name for them."""
 
 
 @pytest.mark.parametrize(("name", "case"), cases())
 def test_d1_the_format_of_such_a_reply_is_recognised(name: str, case: dict[str, Any]) -> None:
-    """D1: where nothing is known of a model, its format is told by how its calls begin."""
+    """For an unknown model, the start of its calls identifies the format (D1)."""
     if case["format"] not in UNMARKED:
         read, known = (dialect(one).parse(case["text"], tools_of(case)) for one in ("any", name))
         assert read.calls == known.calls
@@ -171,7 +171,7 @@ def tools_of(case: dict[str, Any]) -> Tools | None:
 
 
 def _as_it_looks(wanted: Any, case: dict[str, Any]) -> Any:
-    """Without the tools, a value that looks like JSON is taken for it; not every parser does so."""
+    """Return the value read without tools: one that looks like JSON is parsed. Not every parser does so."""
     try:
         return wanted if case["tools"] or not isinstance(wanted, str) else json.loads(wanted)
     except ValueError:

@@ -1,6 +1,6 @@
-"""Every dialect's calls in every place where a model may put them (D1, D2, D3): what runs, and what is seen.
+"""Check which calls run, and which text is visible, with calls of every dialect in every place (D1, D2, D3).
 
-Calls with all sorts of arguments, and around them prose, thoughts, code that shows the format, tokens that
+Calls have many kinds of arguments. Around them are prose, reasoning, code that shows the format, tokens that
 end a reply, and a last call that breaks off.
 """
 
@@ -244,7 +244,7 @@ def test_c4_a_last_call_that_breaks_off_does_not_run(name: str) -> None:
         kept = [call.name for call in parsed.calls]
         unmarked = is_whole_reply(name) or bool(
             dialect(name).bare
-        )  # what breaks off is text then, and so is all
+        )  # the broken call is then text, and so is the rest
         assert kept == ["tool_0"] or (unmarked and not kept), half[:cut]
 
 
@@ -282,7 +282,7 @@ def test_c4_arguments_under_another_key_are_read_or_refused_and_never_lost(name:
 
 @every_dialect
 def test_c4_a_number_that_no_float_holds_is_no_number(name: str) -> None:
-    """It would run as infinity and be stored as nothing."""
+    """The value would run as infinity and be stored as null."""
     written = dialect(name).calls(calls_of({"value": 12345678})).replace("12345678", "1e999")
     parsed = dialect(name).parse(written, tools_of(calls_of({"value": 1})))
 

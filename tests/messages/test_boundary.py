@@ -1,4 +1,4 @@
-"""What one side accepts, the other reads back equal (S1)."""
+"""A value that one side accepts is equal when the other side reads it (S1)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def stored(arguments: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 @given(values, st.integers(0, 260))
 def test_what_is_accepted_is_read_back_equal(value: Any, depth: int) -> None:
-    """S1: and what would not be is refused, with what is wrong with it."""
+    """Every other value is refused, and the error names its fault (S1)."""
     whole = {"value": value, "deep": nested(depth)}
     try:
         check_json(whole, "it")
@@ -73,7 +73,7 @@ def test_what_cannot_be_read_again_is_refused(value: Any, wrong: str) -> None:
 
 @given(st.integers(150, 230))
 def test_arguments_too_deep_to_be_stored_are_no_arguments(depth: int) -> None:
-    """C4, S1: a model's call becomes a malformed one, whose text is kept."""
+    """A model's call becomes a malformed one, and keeps its text (C4, S1)."""
     text = '{"a":' * depth + "1" + "}" * depth
     parsed = parse_arguments(text)
     assert (parsed is not None) is is_shallow(text)

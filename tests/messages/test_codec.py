@@ -1,4 +1,4 @@
-"""Every value that is stored or sent is the same when it is read again."""
+"""Every stored or sent value is the same when it is read again."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_what_is_no_part_is_refused() -> None:
 
 
 def test_a_codec_costs_nothing_until_it_is_used() -> None:
-    """Importing does nothing: a type that cannot be described is met when it is needed."""
+    """The import does no work, and an invalid type raises only when it is used."""
     codec: Codec[object] = Codec(Annotated[Text, Field(discriminator="nothing")])
     with pytest.raises(Exception, match="discriminator"):
         codec.dump(Text("x"))

@@ -1,4 +1,4 @@
-"""Events in, messages out: the same message however the events were cut."""
+"""Events fold into the same message, however they were cut."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def parts_of(*events: e.Event) -> tuple[Part, ...]:
 
 @dataclass(frozen=True)
 class Cut:
-    """A piece of a reply, and the places where its text is cut."""
+    """A part of a reply, and the positions where its text is cut."""
 
     part: Part
     pieces: Sequence[str]
@@ -123,7 +123,7 @@ def test_what_was_never_ended_is_kept() -> None:
 
 
 def test_sources_belong_to_the_text_before_them_and_items_are_parts() -> None:
-    """W1: whether a source is named while the text comes or after it, it is kept with it."""
+    """A source named during the text or after it belongs to that text (W1)."""
     first, second = Citation("https://a.example", "A"), Citation("https://b.example")
     parts = parts_of(
         e.ItemAdded("web_search_call", "rivers", "openai_responses", {"id": "ws_1"}),
@@ -205,7 +205,7 @@ def call_after(*events: e.Event) -> ToolCall:
     ],
 )
 def test_a_question_moves_the_call_it_is_about(kind: str, state: CallState) -> None:
-    """C1: a tool that asks something itself goes on as it was."""
+    """A tool that asks a question itself stays running (C1)."""
     assert call_after(e.CallAsked("c", "ask_1", kind, "add", {"a": 1}, "May it?")).state is state
 
 
@@ -254,7 +254,7 @@ def test_a_turn_folds_into_its_messages_in_order() -> None:
 
 
 def test_a_step_that_is_asked_again_drops_what_came_before() -> None:
-    """S3: and what says nothing is no message."""
+    """An empty message is dropped (S3)."""
     torn: list[e.Event] = [step(1), e.TextDelta("to"), *MADE]
     again: list[e.Event] = [step(1, attempt=2, message="msg_1"), e.TextDelta("whole"), e.MessageEnd("stop")]
     (message,) = fold([*torn, *again, step(2)])

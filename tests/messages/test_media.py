@@ -1,4 +1,4 @@
-"""Attachments: what a model is told of a file that is text."""
+"""Describe a text attachment to a model."""
 
 from __future__ import annotations
 

@@ -25,13 +25,13 @@ def test_a_copy_has_the_changes_whatever_the_fields_are_called(change: dict[str,
 
 
 def test_a_field_that_is_not_there_is_an_error() -> None:
-    """A change that is misspelt is not dropped."""
+    """Dragoman does not drop a misspelled field."""
     with pytest.raises(TypeError, match="Told has no field knid"):
         replace_fast(Told("a"), knid="b")
 
 
 def test_a_copy_is_checked_as_a_new_value_is() -> None:
-    """A settled call without a result cannot be written, nor copied into being."""
+    """A settled call without a result is impossible, as a new value and as a copy."""
     call = ToolCall("call_1", "add")
     assert replace_fast(call, state=CallState.RUNNING) == replace(call, state=CallState.RUNNING)
     with pytest.raises(ValueError, match="call call_1 is completed but has no result"):

@@ -1,4 +1,4 @@
-"""T11: what was used adds up, and an unknown price stays unknown."""
+"""Usage adds up, and an unknown price stays unknown (T11)."""
 
 from __future__ import annotations
 

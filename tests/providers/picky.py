@@ -55,7 +55,7 @@ class Talk:
 
 
 class Picky:
-    """Refuses a body until it no longer holds what is refused; then answers."""
+    """Refuses a body as long as it has a refused field, and then answers."""
 
     def __init__(self, refuses: Callable[[Body], bool], reply: Reply, *, wire: str = CHAT) -> None:
         self.refuses, self.reply, self.wire = refuses, reply, wire

@@ -121,7 +121,7 @@ def test_the_region_of_an_address_wins_over_the_environment() -> None:
     ],
 )
 def test_a_projects_file_takes_no_account_and_no_variable(text: str, says: str, tmp_path: Path) -> None:
-    """P11: an access token, or what a variable holds, would go wherever the file says."""
+    """Otherwise an access token, or a variable's value, could go to any address that the file names (P11)."""
     file = tmp_path / "dragoman.toml"
     file.write_text(text)
     with pytest.raises(ConfigError, match=says):

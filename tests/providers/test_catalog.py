@@ -1,4 +1,4 @@
-"""Who serves which model: the built-in catalog, and what a person adds to it (W2)."""
+"""The built-in catalog and a user's additions map models to providers (W2)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_everybody_is_there_with_a_title_an_address_and_a_wire_we_speak(catalog:
 
 
 def test_only_servers_on_this_machine_work_without_a_key(catalog: Catalog) -> None:
-    assert not catalog.providers["local"].keys  # the model in the box: it has no server before it is asked
+    assert not catalog.providers["local"].keys  # the bundled model: it has no server before the first request
     for provider in catalog.providers.values():
         if provider.name == "local":
             continue

@@ -87,7 +87,7 @@ def test_what_is_no_address_is_refused(url: str) -> None:
 async def test_a_name_means_what_it_means_in_the_programs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R1, P11: the person's own settings name a provider; those of a folder only once it is trusted."""
+    """The user's settings name a provider, and those of a project do once it is trusted (R1, P11)."""
     async with loopback(chat("Hello.")) as server:
         own = tmp_path / "config" / "dragoman"
         own.mkdir(parents=True)
@@ -129,7 +129,7 @@ async def _events(turn: TurnHandle) -> list[Event]:
 
 
 async def test_the_next_model_answers_where_one_cannot(tmp_path: Path) -> None:
-    """Told in the events, and the turn knows who answered; the one that failed is not asked again soon."""
+    """Events report the fallback, the turn names the model that answered, and the failed one pauses."""
     async with _chain(tmp_path, [DOWN], [chat("Two.")]) as (runtime, one, two):
         turn = await runtime.send("Hi")
         events = await _events(turn)
@@ -159,7 +159,7 @@ async def test_the_first_model_answers_where_it_can(tmp_path: Path) -> None:
     ],
 )
 async def test_what_is_the_requests_own_fault_is_not_sent_on(tmp_path: Path, fault: Answer) -> None:
-    """What a filter stopped is not carried to the next provider."""
+    """A text that a content filter stopped does not go to the next provider."""
     async with _chain(tmp_path, [fault], [chat("Two.")]) as (runtime, _, two):
         with pytest.raises(ProviderError):
             await (await runtime.send("Hi")).result()
@@ -176,7 +176,7 @@ async def test_nothing_is_asked_again_once_a_reply_has_begun(tmp_path: Path) -> 
 
 
 async def test_where_all_fail_every_error_is_told(tmp_path: Path) -> None:
-    """R5: the last one's, and what became of those before it."""
+    """The error is the last model's, and lists the errors of those before it (R5)."""
     async with _chain(tmp_path, [DOWN], [DOWN]) as (runtime, one, two):
         with pytest.raises(ProviderError, match=r"no such key.*Before it: one/a could not answer.*no such"):
             await (await runtime.send("Hi")).result()
@@ -184,7 +184,7 @@ async def test_where_all_fail_every_error_is_told(tmp_path: Path) -> None:
 
 
 async def test_a_chain_goes_on_in_the_middle_of_a_turn(tmp_path: Path) -> None:
-    """R5: what one model called, the other gets as history."""
+    """The second model receives the first one's calls as history (R5)."""
     first: list[Script] = [chat("", "tool_calls", call=True), DOWN]
     async with _chain(tmp_path, first, [chat("3")], tools=[add]) as (runtime, _, two):
         result = await (await runtime.send("Add.")).result()
@@ -208,7 +208,7 @@ def _find(*models: NamedModel) -> ModelChain:
 
 
 def test_addresses_on_one_host_are_servers_of_their_own() -> None:
-    """R1: with another path or another protocol, each has its own key, and what is known of it."""
+    """Addresses with another path or protocol have separate keys and model facts (R1)."""
     chain = _find(
         OpenAICompatible("http://gw/team-a/v1", model="big", key="A", context=128_000),
         OpenAICompatible("http://me:secret@gw/team-b/v1", model="big", key="B", context=8_000),
@@ -255,7 +255,7 @@ def test_two_servers_with_one_name_are_refused(one: NamedModel, other: NamedMode
 async def test_a_model_without_a_key_is_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Told in the log and in the events. The chain keeps its name: a turn that was begun with it is found."""
+    """The log and an event report it. The chain keeps its name, so that a turn started with it finds it."""
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     async with asyncio.timeout(PATIENCE), loopback(chat("Two."), chat("Again.")) as server:
         two = OpenAICompatible(server.url, model="b", name="two")
@@ -275,7 +275,7 @@ async def test_a_model_without_a_key_is_passed_over(
 
 
 def test_a_chain_of_which_no_model_has_a_key_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And so is a provider that nobody knows, wherever it stands."""
+    """An unknown provider in a chain is an error too, at any position."""
     for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(ConfigError, match=r"ANTHROPIC_API_KEY.*OPENAI_API_KEY"):

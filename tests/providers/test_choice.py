@@ -1,4 +1,4 @@
-"""Which model is meant where none is named: the order, and the reason that is given."""
+"""Choose a model if none is named: the order, and the reported reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Azure, Bedrock and Vertex: models of the catalog, asked over real HTTP; the servers check who asks (W2)."""
+"""Azure, Bedrock and Vertex work over real HTTP, with servers that check the credentials (W2)."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ CLAUDE_NAME = "bedrock/eu.anthropic.claude-sonnet-4-5-20250929-v1:0"
 
 @pytest.mark.parametrize("session", [{}, {"AWS_SESSION_TOKEN": SESSION}], ids=["lasting", "for hours"])
 async def test_bedrock_gets_a_signature_that_it_computes_itself(session: dict[str, str]) -> None:
-    """W2: the path is signed as it is sent, with the colon of the model's name encoded."""
+    """The signature covers the path as it is sent, with an encoded colon in the model's name (W2)."""
     async with (
         cloud(stream=CLAUDE_FRAMES, check=signed) as served,
         models_at(served, "bedrock", {**AWS, **session}) as models,
@@ -219,7 +219,7 @@ CONVERSE_FRAMES = b"".join(map(named, CONVERSE))
 async def test_converse_is_signed_to_the_byte_and_asked_at_the_models_own_address(
     more: dict[str, str],
 ) -> None:
-    """W2: a model is found in the table that serves it; the colon in its name is signed, too."""
+    """The catalog finds the model's table, and the signature covers the colon in its name (W2)."""
     async with (
         cloud(stream=CONVERSE_FRAMES, check=signed) as served,
         models_at(served, "bedrock-converse", {**AWS, **more}) as models,
@@ -281,7 +281,7 @@ async def test_vertex_serves_gemini_to_a_service_account(tmp_path: Path) -> None
         assert await text_of(models, "vertex/gemini-3-pro") == "Hello"
     path = "/v1/publishers/google/models/gemini-3-pro:streamGenerateContent?alt=sse"
     assert [request.path_qs for request in served.requests] == [path] * 2
-    assert len(served.forms) == 1  # the token was held
+    assert len(served.forms) == 1  # the token was cached
 
 
 async def test_vertex_serves_claude_without_its_name_in_the_body(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Servers on this machine are found by themselves, and nothing else is ever asked."""
+"""Discovery finds local model servers, and sends no request elsewhere."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.loopback import loopback
 
 @asynccontextmanager
 async def answering(reply: bytes) -> AsyncIterator[int]:
-    """Something that lives at a port and is no model server."""
+    """Run something on a port that is not a model server."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")

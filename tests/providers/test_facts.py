@@ -1,4 +1,4 @@
-"""What is known of models: read late and quickly, right where it once was wrong; no default is dead."""
+"""Model facts load lazily and fast, known errors stay fixed, and every default model exists."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import pytest
 from dragoman.providers.catalog import Catalog, load_catalog
 from dragoman.providers.facts import FILE, as_of, facts_of, known_models
 
-# Defaults that the sources do not list, each with the reason why it is the default all the same.
+# Defaults missing in the sources, each with the reason for keeping it.
 UNLISTED: dict[str, str] = {}
 
-# Models that were shut down before the facts were gathered: a source that forgets one is not maintained.
+# Models shut down before the facts were gathered. A source without their shutdown is not maintained.
 KNOWN_TO_BE_DEAD = (
     "deepseek/deepseek-chat",
     "deepseek/deepseek-reasoner",
@@ -122,7 +122,7 @@ def test_what_a_person_says_wins_over_the_facts_and_they_over_the_built_in_guess
     known = facts_of(openai.facts, "gpt-5.4-mini")
     assert known is not None
     mini = catalog.traits(openai, "gpt-5.4-mini")
-    assert (mini.prompt, mini.context) == ("Be brief.", known.context)  # what they did not say stays known
+    assert (mini.prompt, mini.context) == ("Be brief.", known.context)  # facts missing in the reply stay
     assert catalog.traits(openai, "gpt-5.5").context == 7
     assert catalog.traits(openai, "gpt-6-never-listed").context == 1_050_000  # a guess, by its pattern
 

@@ -1,4 +1,4 @@
-"""M2: what a model cannot take is refused before it is stored, or becomes a line of text in its place."""
+"""A file that a model cannot take is refused before it is stored, or a line of text replaces it (M2)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def shows_image(body: Body) -> bool:
     ids=lambda answer: str(answer.body["error"]["message"])[:30],
 )
 async def test_a_model_that_turns_out_to_be_blind_is_told_of_pictures(tmp_path: Path, error: Answer) -> None:
-    """M2: a line stands in their place, and the next one is refused before it is stored."""
+    """A line of text replaces the images, and the next image is refused before it is stored (M2)."""
 
     async def twice(talked: Talk) -> None:
         picture = await talked.picture()
@@ -54,7 +54,7 @@ async def test_a_model_that_turns_out_to_be_blind_is_told_of_pictures(tmp_path: 
 
 
 async def test_one_picture_that_cannot_be_read_says_nothing_of_others(tmp_path: Path) -> None:
-    """M2: it does not poison its conversation, and the next one is shown."""
+    """The invalid image does not break its conversation, and the next one is sent (M2)."""
 
     async def talking(talked: Talk) -> None:
         assert await talked.say([Text("Look:"), await talked.picture()]) == "Hello."

@@ -1,4 +1,4 @@
-"""Who one is in a cloud without a key: pods, instances, roles, SSO, workload and managed identities."""
+"""Cloud sign-in without a key: pods, instances, roles, SSO, workload and managed identities."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ async def text_of(models: Models, name: str) -> str:
 async def test_every_way_signs_in_once_for_many_and_again_before_it_ends(
     provider: str, way: Way, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """W2: and no secret is logged."""
+    """Logs contain no secret (W2)."""
     caplog.set_level(logging.DEBUG)
     now = [NOW]
     async with identities() as who:
@@ -200,7 +200,7 @@ async def test_who_is_not_let_in_is_told_what_to_look_at(
 ) -> None:
     """W3: an error of the sign-in, which may pass if the server says so, with no secret in it."""
     if way is program:
-        return  # no server is asked
+        return  # no request to a server
     async with (
         identities(status=status) as who,
         cloud(stream=b"") as served,
@@ -226,13 +226,13 @@ def test_what_one_signs_in_with_is_told_without_a_secret(provider: str, way: Way
 
 
 async def test_keys_that_are_refused_are_fetched_anew(tmp_path: Path) -> None:
-    """W2: they may have been revoked."""
+    """Refused keys can have been revoked (W2)."""
     async with (
         identities() as who,
         cloud(stream=CLAUDE_FRAMES, check=signed) as served,
         models_at(served, "bedrock", instance(who, tmp_path), lambda: NOW) as models,
     ):
-        served.region = "us-east-1"  # whatever is signed for another one is refused
+        served.region = "us-east-1"  # a signature for another region is refused
         with pytest.raises(ProviderError):
             await text_of(models, MODELS["bedrock"])
         served.region = "eu-west-1"

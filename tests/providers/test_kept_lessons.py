@@ -1,4 +1,4 @@
-"""What a server refused is known in the next process, too: from the second time on, and not for ever (R9)."""
+"""A later process knows an option that a server refused twice, for a limited time (R9)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def process(
 
 
 async def test_r9_a_refusal_that_was_heard_twice_is_not_asked_for_again(tmp_path: Path) -> None:
-    """R9: and the person is told, once, that something is left out."""
+    """The user receives one notice that the option is left out (R9)."""
     file = tmp_path / "data" / "lessons.jsonl"
     async with loopback(NO) as server:
         for heard, asked in ((1, 2), (2, 2), (2, 1)):
@@ -78,7 +78,7 @@ async def test_r9_one_odd_refusal_spoils_nothing(tmp_path: Path) -> None:
 
 
 async def test_r9_what_did_not_help_is_not_kept(tmp_path: Path) -> None:
-    """R9: a request that is refused for another reason afterwards proves nothing."""
+    """A request that then fails for another reason proves nothing (R9)."""
     file = tmp_path / "lessons.jsonl"
 
     def always_refuses(body: Body) -> Reply:
@@ -91,7 +91,7 @@ async def test_r9_what_did_not_help_is_not_kept(tmp_path: Path) -> None:
 
 
 async def test_r9_a_server_that_may_have_mended_itself_is_asked_again(tmp_path: Path) -> None:
-    """R9: after two weeks; if it still refuses, once is enough."""
+    """Dragoman tries the option again after two weeks, and one refusal is then enough (R9)."""
     file = tmp_path / "lessons.jsonl"
     async with loopback(NO) as server:
         for _ in range(2):
@@ -139,7 +139,7 @@ def test_what_is_damaged_or_old_or_of_the_future_is_passed_over(tmp_path: Path) 
     assert [(one.word, one.times) for one in lessons.all()] == [("no_tools", 1)]
     file.unlink()
     file.mkdir()
-    lessons.note("acme/m", "h", ["no_tools"])  # nothing is raised where nothing can be kept
+    lessons.note("acme/m", "h", ["no_tools"])  # raises nothing if the file cannot be written
     assert lessons.all() == []
 
 

@@ -1,4 +1,4 @@
-"""Keys: where they are looked for, and that nobody ever sees one."""
+"""Keys come from several places, and no output shows one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ACME = Provider("acme", "Acme", "https://acme.example/v1", keys=("ACME_KEY", "OT
 
 
 class Keyring(ModuleType):
-    """Stands in for the optional package: it is not ours, and asks the desktop."""
+    """Replaces the optional package, which would ask the desktop."""
 
     def __init__(self, held: dict[str, str] | None) -> None:
         super().__init__("keyring")

@@ -1,4 +1,4 @@
-"""What a provider refuses is learned from its own words: once, and the request is sent again without it."""
+"""A provider's error teaches Dragoman which field it refuses, and the request is sent again without it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Lesson(NamedTuple):
     wire: str
     options: dict[str, Any]
     error: Answer
-    refused: str  # the field that is gone afterwards
+    refused: str  # the field that the retry leaves out
     instead: str | None = None
 
 
@@ -105,7 +105,8 @@ LESSONS = [
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda one: f"{one.wire}-{one.refused}")
 async def test_a_field_that_is_refused_is_left_out_from_then_on(tmp_path: Path, lesson: Lesson) -> None:
-    """R9: it is said which, and the next turn does not even try it; who sets it again is told again."""
+    """A notice names the field, and the next turn leaves it out. Setting it again causes another notice
+    (R9)."""
 
     async def twice(talked: Talk) -> None:
         assert [await talked.say(options=lesson.options) for _ in range(2)] == ["Hello.", "Hello."]
@@ -133,7 +134,7 @@ async def test_what_nobody_takes_is_refused_in_the_end(tmp_path: Path) -> None:
 
 
 async def test_what_a_person_asked_the_answer_to_be_is_not_left_out(tmp_path: Path) -> None:
-    """R8: who asks for a form must not get another."""
+    """A caller that asks for an answer format must not receive another one (R8)."""
 
     async def once(talked: Talk) -> None:
         with pytest.raises(ProviderError, match="response_format"):
@@ -153,7 +154,7 @@ async def test_what_a_person_asked_the_answer_to_be_is_not_left_out(tmp_path: Pa
     ],
 )
 async def test_a_wrong_value_says_nothing_of_the_field(tmp_path: Path, message: str) -> None:
-    """R9: the person hears of it, and another value is sent as it is."""
+    """The user sees the error, and another value of the field is sent unchanged (R9)."""
 
     async def twice(talked: Talk) -> None:
         with pytest.raises(ProviderError, match="reasoning_effort"):
@@ -166,7 +167,7 @@ async def test_a_wrong_value_says_nothing_of_the_field(tmp_path: Path, message: 
 
 
 async def test_turns_that_run_side_by_side_learn_it_once(tmp_path: Path) -> None:
-    """R9: one that was sent before the lesson is sent again, too."""
+    """A request sent before the lesson is repeated too (R9)."""
 
     async def both(talked: Talk) -> None:
         said = [talked.say(options={"temperature": 0.5}) for _ in range(4)]
@@ -264,7 +265,9 @@ async def test_schemas_that_are_too_much_to_be_held_to_are_only_shown(tmp_path: 
 
 
 async def test_a_server_that_wants_no_thoughts_back_is_sent_them_once(tmp_path: Path) -> None:
-    """W4, R9: what it sent goes back with the call, under its name, until it refuses that."""
+    """A server's reasoning goes back with the call, under its own field name, until the server refuses it
+    (W4, R9).
+    """
 
     @tool
     def clock() -> str:

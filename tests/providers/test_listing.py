@@ -1,4 +1,4 @@
-"""`/v1/models`, asked of anybody: whatever shape the list has, and whoever answers there."""
+"""Read `/v1/models` of any server, in any format of the list."""
 
 from __future__ import annotations
 

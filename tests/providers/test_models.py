@@ -1,4 +1,4 @@
-"""From a name to a model that answers: the registry, and what it puts together (W2, D1, T11)."""
+"""The registry turns a name into a configured model (W2, D1, T11)."""
 
 from __future__ import annotations
 
@@ -264,7 +264,7 @@ async def test_w4_a_model_known_to_begin_inside_its_thoughts_streams_them_as_suc
     assert [event.text for event in events if isinstance(event, ReasoningDelta)] == ["hm"]
 
 
-WRITTEN = {  # how models of which nobody knows anything may write the same call
+WRITTEN = {  # ways in which an unknown model can write the same call
     "qwen_coder": "<function=add><parameter=a>1</parameter></function>",
     "gemma": "<|tool_call>call:add{a:1}<tool_call|>",
     "hermes": '<tool_call>{"name": "add", "arguments": {"a": 1}}</tool_call>',
@@ -333,7 +333,7 @@ async def test_d7_a_format_that_was_granted_is_read() -> None:
 
 @pytest.mark.parametrize("reasoning", ["tags", "inside"])
 async def test_w4_a_call_in_a_thought_that_the_prompt_began_is_none(reasoning: str) -> None:
-    """W4 × D1: whether the beginning of the thought was expected or not, no call in it counts."""
+    """No call in the reasoning counts, whether the start in the prompt was expected or not (W4 × D1)."""
     draft = '<tool_call>{"name": "add", "arguments": {"a": 1}}</tool_call>'
     lone = stream(*(delta(content=piece) for piece in f"Or {draft}?</think>{draft.replace('1', '2')}"))
     defaults = {"reasoning": reasoning}
@@ -341,13 +341,13 @@ async def test_w4_a_call_in_a_thought_that_the_prompt_began_is_none(reasoning: s
         loopback(lone, lone) as server,
         runtime_with(server.url, "acme/qwen3-8b", defaults=defaults) as models,
     ):
-        for _ in range(2):  # of the first it is learned that its replies begin so
+        for _ in range(2):  # the first reply teaches that replies start in reasoning
             events = await ask(models(), question(tools=(ADD,)))
             assert [event.arguments for event in events if isinstance(event, CallInputEnd)] == [{"a": 2}]
 
 
 async def test_w4_a_tag_inside_the_arguments_of_a_call_is_no_thought() -> None:
-    """W4 × D1: a model may write about thoughts, to a file for one."""
+    """A model can write about these tags, for example to a file (W4 × D1)."""
     sent = '<tool_call>{"name": "add", "arguments": {"a": "</think> and <think>"}}</tool_call>'
     async with loopback(says(sent)) as server, runtime_with(server.url, "acme/qwen3-8b") as models:
         events = await ask(models(), question(tools=(ADD,)))

@@ -54,7 +54,7 @@ def models_at(folder: Path, url: str, default: str = "acme/big-1", provider: str
 
 
 def options_in(server: Loopback, request: int = -1) -> dict[str, Any]:
-    """What stands in a body beside what stands in each."""
+    """Return the fields of a body that not every body has."""
     return {
         name: value
         for name, value in server.bodies[request].items()
@@ -96,7 +96,7 @@ async def test_r1_none_removes_an_option_of_the_catalog_from_every_layer(tmp_pat
 
 
 def test_r1_a_persons_file_adds_to_what_is_known_of_a_model(tmp_path: Path) -> None:
-    """R1, W2: who gives a built-in model a variant loses nothing of it."""
+    """A variant of a built-in model keeps the model's known facts (R1, W2)."""
     file = tmp_path / "dragoman.toml"
     file.write_text(
         '[providers.anthropic.models."claude-sonnet-4-6".variants.fast]\nreasoning_effort = "low"\n'
@@ -122,7 +122,7 @@ async def test_r9_a_variant_is_chosen_with_the_models_name(tmp_path: Path) -> No
         result = await (await chat.send("Hello?")).result()
         await (await chat.send("Hello?", options={"max_tokens": 7})).result()
     assert server.bodies[0]["model"] == "big-1"
-    assert result.messages[-1].model == "acme/big-1"  # so that its thoughts go on with every variant of it
+    assert result.messages[-1].model == "acme/big-1"  # so that its reasoning is valid for every variant
     first = {"temperature": 0.9, "seed": 7, "max_completion_tokens": 100, "top_p": 0.5}
     assert options_in(server, 0) == first | {"reasoning": {"effort": "high", "summary": "auto"}}
     assert options_in(server, 1)["max_completion_tokens"] == 7
@@ -174,7 +174,7 @@ async def test_r9_an_unknown_server_takes_every_option_as_it_is(tmp_path: Path) 
 
 
 async def test_r9_a_provider_that_lists_its_options_takes_no_others(tmp_path: Path) -> None:
-    """R9: refused before anything is stored or sent, with the nearest name."""
+    """The error suggests the nearest name, before anything is stored or sent (R9)."""
     listed = 'extra = ["reasoning", "top_k"]'
     async with (
         loopback(says("yes")) as server,

@@ -1,4 +1,4 @@
-"""What an answer has to look like, on every wire: by its schema mode where it has one, and in words (R8)."""
+"""Every wire requests an answer format by its schema mode if it has one, and by text in the prompt (R8)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SCHEMA = {
 
 
 def _form(wire: str, body: Body) -> Any:
-    """The part of a body that holds the schema of the answer; None where there is none."""
+    """Return the part of a body that holds the answer's schema, or None."""
     match wire:
         case "openai_chat":
             return body.get("response_format", {}).get("json_schema", {}).get("schema")
@@ -66,7 +66,7 @@ async def test_every_wire_is_told_the_schema(tmp_path: Path, wire: str) -> None:
 async def test_a_server_without_a_schema_mode_is_asked_in_words(
     tmp_path: Path, wire: str, message: str
 ) -> None:
-    """R8 and R9: refused once, learned, and the answer is checked all the same."""
+    """Dragoman learns from the first refusal, and checks the answer anyway (R8, R9)."""
     answer = ANSWERS[wire]('```json\n{"value": [1, 2]}\n```')
 
     def script(body: Body) -> Any:
@@ -83,8 +83,9 @@ async def test_a_server_without_a_schema_mode_is_asked_in_words(
 
 @pytest.mark.parametrize("name", some(NAMES, 2))
 async def test_calls_as_text_leave_no_room_for_a_schema_mode(tmp_path: Path, name: str) -> None:
-    """R8: a model that writes its calls as text could make none under a schema. Its answer is no call, in
-    whatever format those are written."""
+    """A model that writes calls as text could write none under a schema. Its answer is not read as a call, in
+    any format (R8).
+    """
     as_text: TraitsTable = {"tools": name, "reasoning": "apart"}
     answer = ANSWERS[CHAT]('{"value": [1, 2]}')
     talked = await talk(tmp_path, answer, then=_ask, known=as_text, tools=[add])
@@ -94,7 +95,7 @@ async def test_calls_as_text_leave_no_room_for_a_schema_mode(tmp_path: Path, nam
 
 
 async def test_who_asks_for_a_form_of_their_own_is_told_that_it_is_refused(tmp_path: Path) -> None:
-    """R9: an option is never dropped in silence; a type is asked for in words, an option is not."""
+    """Dragoman never drops an option silently. A type can go into the prompt, an option cannot (R9)."""
 
     async def ask(talk: Talk) -> None:
         with pytest.raises(Exception, match="unavailable"):

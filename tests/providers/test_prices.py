@@ -1,4 +1,4 @@
-"""What tokens cost, as far as it is known (T11)."""
+"""Compute the cost of tokens, as far as prices are known (T11)."""
 
 from __future__ import annotations
 

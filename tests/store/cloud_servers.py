@@ -22,7 +22,7 @@ ACCOUNT, KEY = "exampleaccount", base64.b64encode(b"an example of an account's k
 
 @dataclass
 class GoogleServer(ObjectServer):
-    """Speaks as S3 does, but for who may use it, what makes a name new, and that each is removed alone."""
+    """Speaks like S3, except for authorization, the header for new names, and removing objects one by one."""
 
     def environment(self, **changed: str) -> dict[str, str]:
         own = {"GOOGLE_BASE_URL": self.url, "GOOGLE_BEARER_TOKEN": TOKEN, "GOOGLE_ALLOW_HTTP": "true"}
@@ -141,7 +141,7 @@ def _row(name: str, held: StoredObject) -> str:
 
 
 def shared_key(method: str, path_and_query: str, headers: dict[str, str]) -> str:
-    """What the Authorization header has to be, by Microsoft's rules, of headers by names in small letters."""
+    """Return the required Authorization header by Microsoft's rules. Header names are in lower case."""
     path, _, query = path_and_query.partition("?")
     length = headers.get("content-length", "")
     standard = [

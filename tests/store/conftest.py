@@ -1,4 +1,4 @@
-"""S3 for whoever asks, with its address and its keys in the environment."""
+"""Provide S3 with its address and keys in the environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""S3 on the loopback address: it checks every signature, and fails as it is told to."""
+"""Serve S3 on the loopback address, check every signature, and fail on demand."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ACCESS, SECRET, REGION = "AKIDEXAMPLE0123", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMP
 BUCKET = "attachments"
 _XML = '<?xml version="1.0" encoding="UTF-8"?>'
 
-Fault: TypeAlias = Callable[["ObjectServer", web.Request], Any]  # a response, or None to go on as usual
+Fault: TypeAlias = Callable[["ObjectServer", web.Request], Any]  # a response, or None to continue normally
 
 
 @dataclass
@@ -37,14 +37,14 @@ class StoredObject:
 
 @dataclass
 class ObjectServer:
-    """One bucket. `faults` are used up, one by each request whose method they are for."""
+    """One bucket. A request uses up the first of the `faults` for its method."""
 
     url: str = ""
     objects: dict[str, StoredObject] = field(default_factory=dict)
     parts: dict[str, dict[int, bytes]] = field(default_factory=dict)
     faults: list[tuple[str, Fault]] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
-    refused: str | None = None  # a code, for whoever asks
+    refused: str | None = None  # an error code for every request
     no_bucket = "NoSuchBucket"
 
     def environment(self, **changed: str) -> dict[str, str]:
@@ -61,7 +61,7 @@ class ObjectServer:
         self.faults += [(method, fault) for fault in faults]
 
     def copies(self, key: str) -> list[str]:
-        """The names under which the bytes of a blob are stored."""
+        """Return the names under which a blob's bytes are stored."""
         return [name for name in self.objects if f"{key[:2]}/{key[2:]}/" in name]
 
     def grow_old(self, seconds: float) -> None:
@@ -188,7 +188,7 @@ async def never_answers(server: ObjectServer, request: web.Request) -> None:
 
 
 def waits_for(event: asyncio.Event, arrived: asyncio.Event) -> Fault:
-    """Goes on as usual, later."""
+    """Delay the request, then continue normally."""
 
     async def fault(server: ObjectServer, request: web.Request) -> None:
         arrived.set()
@@ -212,7 +212,7 @@ def _date(at: float) -> str:
 
 
 def expected_signature(request: web.Request, body: bytes) -> str:
-    """What the Authorization header has to be, by Amazon's rules. Only what was signed is used."""
+    """Return the required Authorization header by Amazon's rules, from signed values only."""
     sent = request.headers.get("Authorization", "")
     names = sent.partition("SignedHeaders=")[2].partition(",")[0]
     path, _, query = request.raw_path.partition("?")
@@ -234,7 +234,7 @@ def expected_signature(request: web.Request, body: bytes) -> str:
 
 @asynccontextmanager
 async def object_server(server: ObjectServer | None = None) -> AsyncIterator[ObjectServer]:
-    """On a free port, for as long as the block runs; S3, if no other is given."""
+    """Run a server (S3 by default) on a free port for the block."""
     server = server or ObjectServer()
     app = web.Application(client_max_size=1 << 26)
     app.router.add_route("*", "/{name:.*}", server.answer)

@@ -75,7 +75,7 @@ class TestTable(BlobConformance):
         store = PostgresStore(self.server.url(schema_of(folder)), connections=2)
         await store.open()
         self.stores.append(store)
-        return TableBlobs(store._run, store._all)  # without what is remembered of them
+        return TableBlobs(store._run, store._all)  # without the cache
 
     async def alter(self, folder: Path, key: str) -> None:
         store = self.stores[0]
@@ -111,14 +111,14 @@ async def mention(store: Store, id: str, *keys: str) -> None:
 
 
 def before(address: StoreAddress) -> StoreAddress:
-    """As it was before the place was named."""
+    """Return the address as it was before it named a blob location."""
     return type(address)(address.url) if isinstance(address, StoreServer) else StoreFile(address.path)
 
 
 async def test_attachments_go_there_and_what_was_stored_before_is_still_read(
     address: StoreAddress, s3: ObjectServer
 ) -> None:
-    """N1, S4: the setting is changed, and nothing need be moved."""
+    """The setting changes, and existing blobs need not move (N1, S4)."""
     async with opened(before(address)) as store:
         old = await store.put_blob(b"from before")
     async with opened(address) as store:
@@ -136,11 +136,11 @@ async def test_attachments_go_there_and_what_was_stored_before_is_still_read(
 
 
 async def test_what_nothing_mentions_is_swept_there_too(address: StoreAddress, s3: ObjectServer) -> None:
-    """N1, S4: and what is mentioned, or came just now, is not."""
+    """Mentioned and recent blobs stay (N1, S4)."""
     async with opened(address) as store:
         unused, used = await store.put_blob(b"unused"), await store.put_blob(b"used")
         await mention(store, "conv_1", used)
-    s3.grow_old(2 * DAY)  # while nobody sweeps
+    s3.grow_old(2 * DAY)  # while no sweep runs
     async with opened(address) as store:
         new = await store.put_blob(b"just now")
         assert isinstance(store, SqlRetention)
@@ -157,7 +157,7 @@ async def test_what_nothing_mentions_is_swept_there_too(address: StoreAddress, s
 async def test_a_conversation_is_deleted_also_while_the_place_is_out_of_reach(
     address: StoreAddress, s3: ObjectServer
 ) -> None:
-    """N1, S4: its files are removed later."""
+    """Dragoman removes its files later (N1, S4)."""
     async with opened(address) as store:
         key = await store.put_blob(b"goes with it")
         await mention(store, "conv_1", key)
@@ -175,10 +175,10 @@ async def test_a_conversation_is_deleted_also_while_the_place_is_out_of_reach(
 async def test_another_store_does_not_take_the_place(
     address: StoreAddress, s3: ObjectServer, tmp_path: Path
 ) -> None:
-    """N1: each would sweep the other's; a copy of the file is the same store."""
+    """Each store would sweep the other's blobs. A copy of the store file is the same store (N1)."""
     other = StoreFile(tmp_path / "other.db", blobs=URL)
     async with opened(other):
-        pass  # who only looks leaves it free
+        pass  # opening without a write leaves the location free
     async with opened(address) as store:
         await store.put_blob(b"first")
     with pytest.raises(ConfigError, match=r"another store.*separate prefix"):
@@ -189,7 +189,7 @@ async def test_another_store_does_not_take_the_place(
 
 
 async def test_a_server_answers_503_and_says_why_without_any_secret(tmp_path: Path, s3: ObjectServer) -> None:
-    """N1: an upload that cannot be stored is no bug of ours."""
+    """An upload that cannot be stored is not reported as a bug in Dragoman (N1)."""
     address = StoreFile(tmp_path / "chat.db", blobs=URL)
     async with (
         Runtime(address, model=ScriptedModel([says("x")])) as runtime,
@@ -213,7 +213,7 @@ async def test_a_server_answers_503_and_says_why_without_any_secret(tmp_path: Pa
 async def test_a_call_that_did_its_work_keeps_what_the_model_is_shown_of_its_result(
     tmp_path: Path, s3: ObjectServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """N1, S4, C9: its long output cannot be stored, and it is neither lost nor repeated."""
+    """The store cannot keep the long output, and the call is neither lost nor repeated (N1, S4, C9)."""
     ran: list[str] = []
 
     @tool
@@ -305,7 +305,7 @@ async def test_a_folder_that_another_store_uses_is_refused(tmp_path: Path) -> No
 
 @pytest.mark.long
 async def test_attachments_are_copied_between_places(tmp_path: Path, s3: ObjectServer) -> None:
-    """N1: with the store, or alone; where they are is known from the settings."""
+    """Blobs are copied with the store or alone, and the settings name their location (N1)."""
     (tmp_path / "dragoman.toml").write_text(f'store = "chat.db"\nblobs = "{URL}"\n')
     async with opened(StoreFile(tmp_path / "chat.db", blobs=URL)) as store:
         key = await store.put_blob(b"picture")
@@ -342,7 +342,7 @@ async def test_attachments_are_copied_between_places(tmp_path: Path, s3: ObjectS
 async def test_the_doctor_says_where_they_are_and_whether_they_can_be_reached(
     tmp_path: Path, s3: ObjectServer
 ) -> None:
-    """N1, and what is there is not taken for lost."""
+    """The doctor does not report existing blobs as lost (N1)."""
     (tmp_path / "dragoman.toml").write_text(f'store = "chat.db"\nblobs = "{URL}"\n')
     async with opened(StoreFile(tmp_path / "chat.db", blobs=URL)) as store:
         await mention(store, "conv_1", await store.put_blob(b"picture"))

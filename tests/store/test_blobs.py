@@ -1,4 +1,4 @@
-"""S4: bytes in files that are named after them; each is whole, or not there."""
+"""Bytes are in files named after their hash, and each file is complete or missing (S4)."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ async def test_the_same_bytes_are_stored_once(blobs: FolderBlobs, tmp_path: Path
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a file that takes its time to open needs mkfifo")
 async def test_what_is_opened_for_nobody_any_more_is_closed(blobs: FolderBlobs) -> None:
-    """S4 × T6: the thread that opens a file cannot be called back."""
+    """A caller that opens a file in a thread cannot stop that thread (S4 × T6)."""
     slow = blobs.path("0" * 64)
     slow.parent.mkdir(parents=True)
     os.mkfifo(slow)
     before = asyncio.all_tasks()
     reading = asyncio.ensure_future(anext(aiter(blobs.pieces("0" * 64))))
-    await asyncio.sleep(0)  # the thread has begun, and waits for somebody who writes
+    await asyncio.sleep(0)  # the thread has started, and waits for a writer
     reading.cancel()
     with pytest.raises(asyncio.CancelledError):
         await reading
@@ -85,13 +85,13 @@ async def test_what_is_opened_for_nobody_any_more_is_closed(blobs: FolderBlobs) 
     "key", ["", "abc", "../../../etc/passwd", "0" * 63 + "g", "A" * 64, "0" * 65, "0" * 64 + "\n"]
 )
 def test_what_is_no_key_names_no_file(blobs: FolderBlobs, key: str) -> None:
-    """S4: whoever sends it."""
+    """An invalid key from any source names no file (S4)."""
     with pytest.raises(NotFound, match="blob"):
         blobs.path(key)
 
 
 async def test_a_file_that_was_not_finished_is_no_blob(blobs: FolderBlobs) -> None:
-    """S4: what a crash leaves behind is written again."""
+    """A put overwrites the incomplete file that a crash left (S4)."""
     key = await blobs.put(b"whole")
     blobs.path(key).rename(blobs.path(key).with_suffix(".part_1"))
     with pytest.raises(NotFound):
@@ -110,7 +110,7 @@ async def test_a_write_that_fails_leaves_nothing_and_says_what_to_do(tmp_path: P
 
 
 async def test_the_cache_holds_what_was_used_last_and_no_more(blobs: FolderBlobs) -> None:
-    """S4: what is in it is read without the disk."""
+    """The cache answers without the disk (S4)."""
     cached = CachedBlobs(blobs, room=10)
     first, second, large = [await cached.put(data) for data in (b"12345", b"67890", b"x" * 11)]
     for key in (first, second, large):
@@ -129,7 +129,7 @@ async def test_the_cache_holds_what_was_used_last_and_no_more(blobs: FolderBlobs
 
 
 async def test_an_attachment_that_was_altered_is_not_given_out(tmp_path: Path) -> None:
-    """S4: nobody takes other bytes for those that were attached."""
+    """Dragoman never returns other bytes than those that were attached (S4)."""
     store = SqliteStore(tmp_path / "chat.db")
     await store.open()
     key = await store.put_blob(b"as it was")
@@ -159,7 +159,7 @@ def grow_old(store: SqliteStore, *keys: str) -> None:
 
 
 async def test_files_go_with_the_last_conversation_that_mentions_them(tmp_path: Path) -> None:
-    """S4: what another one mentions stays, and so does what came just now."""
+    """Files that another conversation mentions stay, and so do recent ones (S4)."""
     store = SqliteStore(tmp_path / "chat.db")
     await store.open()
     try:
@@ -167,7 +167,7 @@ async def test_files_go_with_the_last_conversation_that_mentions_them(tmp_path: 
         await add(store, "conv_1", only, shared, new)
         await add(store, "conv_2", shared)
         await store.close()
-        grow_old(store, only, shared)  # while nobody sweeps
+        grow_old(store, only, shared)  # while no sweep runs
         await store.open()
         await store.delete_conversation("conv_1")
         assert (await store.blob(shared), await store.blob(new)) == (b"shared", b"new")
@@ -181,7 +181,7 @@ async def test_files_go_with_the_last_conversation_that_mentions_them(tmp_path: 
 
 
 async def test_a_file_that_came_just_now_goes_later(tmp_path: Path) -> None:
-    """S4: when a store is opened, unless something mentions it again."""
+    """Opening a store removes the file, unless a message mentions it again (S4)."""
     store = SqliteStore(tmp_path / "chat.db")
     await store.open()
     gone, wanted = await store.put_blob(b"gone"), await store.put_blob(b"wanted")

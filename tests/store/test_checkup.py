@@ -1,4 +1,4 @@
-"""S2, S4: what the doctor finds in a store that nobody has opened meanwhile."""
+"""The doctor checks a store that no process has opened meanwhile (S2, S4)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.store.conformance import scene
     ],
 )
 async def test_a_row_that_cannot_be_read_is_named(tmp_path: Path, damage: str, noun: str) -> None:
-    """S1: with its conversation, and what can be done."""
+    """The report names its conversation and the remedy (S1)."""
     store = SqliteStore(tmp_path / "chat.db")
     await store.open()
     await scene.asked(store)

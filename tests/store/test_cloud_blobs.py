@@ -73,7 +73,7 @@ async def test_a_long_one_goes_and_comes_in_parts(server: ObjectServer, url: str
 async def test_what_is_deleted_with_its_conversation_is_swept_away(
     server: ObjectServer, url: str, tmp_path: Path
 ) -> None:
-    """N1, S4: and what another conversation mentions is not."""
+    """A blob that another conversation mentions stays (N1, S4)."""
     store = SqliteStore(tmp_path / "chat.db", blobs=url)
     await store.open()
     try:
@@ -92,7 +92,7 @@ async def test_what_is_deleted_with_its_conversation_is_swept_away(
 
 
 async def test_two_stores_do_not_share_a_place(server: ObjectServer, url: str) -> None:
-    """N1: the first one's name is not written over."""
+    """A second store does not overwrite the name of the first (N1)."""
     await (await objects(url)).put(b"of the first")
     with pytest.raises(ConfigError, match="another store"):
         await ObjectBlobs(url).claim("store-2")
@@ -102,7 +102,7 @@ async def test_two_stores_do_not_share_a_place(server: ObjectServer, url: str) -
 async def test_a_wrong_key_is_told_at_once_and_never_shown(
     server: ObjectServer, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """N1: in words that say where it is set."""
+    """The error names the place where the key is set (N1)."""
     monkeypatch.setenv("GOOGLE_BEARER_TOKEN", "another-token")
     monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", KEY[::-1].strip("=") + "=")
     with pytest.raises(ConfigError, match=r"does not let us in.*in the environment") as caught:

@@ -1,4 +1,6 @@
-"""A whole store to another engine and back: the same in every row, and it goes on there (N1)."""
+"""A whole store moves to another engine and back with the same rows, and its conversations continue there
+(N1).
+"""
 
 from __future__ import annotations
 
@@ -80,12 +82,12 @@ async def test_a_store_is_copied_there_and_back_and_a_turn_that_waited_goes_on(
             assert [one.name for one in await again.store.people()] == ["ada"]
             turn_after = await (await again.conversation(chat)).send(
                 "more"
-            )  # numbers go on after the copied ones
+            )  # numbers continue after the copied ones
             assert turn_after.id != turn
 
 
 async def test_what_cannot_be_read_and_who_came_before_its_parent_stop_no_copy(tmp_path: Path) -> None:
-    """N1, S1: a damaged attachment is left out; the clocks of two nodes need not agree."""
+    """A copy leaves out a damaged attachment, and does not need the clocks of two nodes to agree (N1, S1)."""
     chat, _ = await fill(tmp_path / "chat.db")
     store = SqliteStore(tmp_path / "chat.db")
     await store.open()

@@ -1,4 +1,4 @@
-"""S1, S2: what a failing disk has changed in a row spoils nothing else, and can be deleted."""
+"""A row that a failing disk changed spoils nothing else, and can be deleted (S1, S2)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def disk(runtime: Runtime, folder: Path) -> Iterator[sqlite3.Connection]:
 
 
 async def said(runtime: Runtime, text: str) -> str:
-    """The id of a conversation in which this was said."""
+    """Return the ID of a conversation with this message."""
     chat = await runtime.conversation()
     await (await chat.send(text)).result()
     await chat.rename(f"About a {text}")
@@ -34,7 +34,7 @@ async def said(runtime: Runtime, text: str) -> str:
 
 
 async def test_a_text_that_one_bit_has_made_bytes_is_a_text_all_the_same(tmp_path: Path) -> None:
-    """S1: the list has it, it is found and exported, what is said in it is there, and it is deleted."""
+    """The conversation is listed, found by search, exported, read and deleted (S1)."""
     async with runtime_with(tmp_path, lambda _: says("black")) as runtime:
         raven, swan = await said(runtime, "raven"), await said(runtime, "swan")
         with disk(runtime, tmp_path) as db:
@@ -74,7 +74,7 @@ async def test_a_number_that_is_none_stops_nothing(tmp_path: Path, value: str) -
 
 
 async def test_a_grant_that_is_no_text_or_has_no_end_grants_nothing(tmp_path: Path) -> None:
-    """P3: who cannot tell what was allowed, or until when, asks."""
+    """If a grant's permission or expiry cannot be read, the call needs approval (P3)."""
     async with runtime_with(tmp_path, []) as runtime:
         with disk(runtime, tmp_path) as db:
             row = "INSERT INTO grants (id, permission, pattern, action, created, workspace, expires) VALUES "
@@ -88,7 +88,7 @@ async def test_a_grant_that_is_no_text_or_has_no_end_grants_nothing(tmp_path: Pa
 async def test_a_conversation_is_deleted_also_where_others_hang_on_its_messages(
     tmp_path: Path, table: str
 ) -> None:
-    """S1: rows that name another conversation than they were written for."""
+    """Deletion works although rows name another conversation than the one they were written for (S1)."""
     async with runtime_with(tmp_path, lambda _: says("black")) as runtime:
         raven, swan = await said(runtime, "raven"), await said(runtime, "swan")
         with disk(runtime, tmp_path) as db:
@@ -155,7 +155,7 @@ async def test_a_turn_that_cannot_be_taken_up_for_any_reason_holds_up_no_other(
 
 
 async def test_a_queued_turn_that_cannot_be_read_holds_up_no_other(tmp_path: Path) -> None:
-    """S3: neither the opening, nor what is queued behind it; and it can be cancelled."""
+    """The store opens, turns queued after the unreadable one start, and it can be cancelled (S3)."""
     async with runtime_with(tmp_path, [calls("add", a=1, b=2)] * 2, tools=[add], allow=()) as runtime:
         queued = []
         for _ in range(2):

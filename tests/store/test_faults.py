@@ -1,4 +1,4 @@
-"""S2: a store that cannot be used says so in words, and works again as soon as it can be."""
+"""An unusable store reports the reason, and works again as soon as it can (S2)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def overwrite_table(path: Path, table: str) -> None:
 
 
 async def test_a_file_that_another_program_locks_is_waited_for_and_then_given_up(tmp_path: Path) -> None:
-    """S2: nothing is written, reading goes on, and so does the writer when the lock is gone."""
+    """The store waits for a locked file, then fails the write. Reads continue, and writes do when the lock
+    ends (S2).
+    """
     store = SqliteStore(tmp_path / "chat.db", busy_timeout=0.1)
     await store.open()
     await store.add_conversation(Conversation("conv_1"))
@@ -60,7 +62,7 @@ async def test_a_file_that_another_program_locks_is_waited_for_and_then_given_up
 
 
 class Watched(SqliteStore):
-    """Remembers what was written to it, but for the index, which is brought up to date after a while."""
+    """Records its writes, except for the index, which the store updates later."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -75,7 +77,7 @@ class Watched(SqliteStore):
 
 
 async def test_who_only_reads_writes_nothing(tmp_path: Path) -> None:
-    """S2: else they wait for whoever has locked the file, and complain of one that is read-only."""
+    """A reader that writes would wait for another program's lock and fail on a read-only file (S2)."""
     store = SqliteStore(tmp_path / "chat.db")
     await store.open()
     await store.add_conversation(Conversation("conv_1"), [large("msg_1")])
@@ -86,7 +88,7 @@ async def test_who_only_reads_writes_nothing(tmp_path: Path) -> None:
     await store.close()
     reader = Watched(tmp_path / "chat.db")
     await reader.open()
-    await reader._finish_deletions()  # as is done in the background
+    await reader._finish_deletions()  # as the background work does
     assert [one.id for one in await reader.conversations()] == ["conv_1"]
     await reader.close()
     assert reader.written == []
@@ -153,7 +155,7 @@ def test_an_address_that_is_none_of_a_store_is_refused_without_its_password(
 async def test_another_file_in_its_place_is_neither_read_nor_written_to(
     tmp_path: Path, *, replaced: bool
 ) -> None:
-    """S2: connections that are made later see what the first ones see, or nothing."""
+    """Later connections read the same file as the first ones, or nothing (S2)."""
     path, moved, other = tmp_path / "chat.db", tmp_path / "moved.db", tmp_path / "other.db"
     theirs = SqliteStore(other)
     await theirs.open()

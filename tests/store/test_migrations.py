@@ -1,4 +1,4 @@
-"""S2: a store of an earlier version is brought to today's schema, with everything that is in it."""
+"""Migrations bring a store of an earlier version to the current schema with all its data (S2)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def store_of_version_3(path: Path) -> None:
 
 
 async def test_what_an_older_store_holds_is_read_found_and_deleted_with_its_files(tmp_path: Path) -> None:
-    """S1, S2, S4: also beside something in it that cannot be read."""
+    """The migration works although one row cannot be read (S1, S2, S4)."""
     store_of_version_3(tmp_path / "chat.db")
     store = SqliteStore(tmp_path / "chat.db")
     await store.open()

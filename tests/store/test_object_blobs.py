@@ -71,7 +71,9 @@ async def test_a_long_one_is_sent_in_parts(server: ObjectServer, blobs: ObjectBl
 
 
 async def test_a_long_one_is_fetched_in_parts(server: ObjectServer, blobs: ObjectBlobs) -> None:
-    """N1: whoever wants it bit by bit holds no more than a part; who wants a part of it fetches no more."""
+    """A reader that streams a blob holds one part at a time, and a range read fetches no more than the range
+    (N1).
+    """
     data = bytes(range(250)) * 40_000
     key = await blobs.put(data)
     server.requests.clear()
@@ -85,7 +87,7 @@ async def test_a_long_one_is_fetched_in_parts(server: ObjectServer, blobs: Objec
 async def test_a_copy_that_is_removed_while_it_is_read_is_read_on_elsewhere(
     server: ObjectServer, blobs: ObjectBlobs
 ) -> None:
-    """N1: whoever puts the same bytes again removes the older copy."""
+    """Putting the same bytes again removes the older copy (N1)."""
     data = bytes(range(250)) * 40_000
     key = await blobs.put(data)
     reading = blobs.pieces(key)
@@ -107,7 +109,7 @@ async def test_what_fails_for_a_moment_is_tried_again(server: ObjectServer, blob
 
 
 async def test_bytes_that_break_off_are_no_blob(server: ObjectServer, blobs: ObjectBlobs) -> None:
-    """N1: what is read is whole, also after a pause; else it is an error that says that it may work later."""
+    """A read returns the complete bytes, also after a pause, or fails with a retryable error (N1)."""
     key = await blobs.put(b"a long one " * 100_000)
 
     async def lists(server: ObjectServer, request: object) -> None:
@@ -146,7 +148,7 @@ async def test_who_does_not_answer_is_not_waited_for_for_ever(server: ObjectServ
 async def test_a_refusal_says_what_to_do(  # noqa: PLR0917 - pytest calls it by name
     server: ObjectServer, blobs: ObjectBlobs, fault: Fault, words: str, retryable: bool, method: str
 ) -> None:
-    """N1, and whether it may work later: whatever was asked for."""
+    """The error for each refused operation says whether it is retryable (N1)."""
     key = await blobs.put(b"before")
     does: Callable[[], object] = {
         "PUT": lambda: blobs.put(b"hello"),
@@ -161,7 +163,7 @@ async def test_a_refusal_says_what_to_do(  # noqa: PLR0917 - pytest calls it by 
 
 
 async def test_no_secret_is_in_what_is_said(server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """N1: what the other side says repeats the access key."""
+    """The server's error text repeats the access key (N1)."""
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong/but/secret")
     with pytest.raises(ConfigError, match="SignatureDoesNotMatch") as caught:
         await objects()
@@ -205,7 +207,7 @@ async def test_what_is_old_is_removed_by_however_many(server: ObjectServer, blob
 async def test_what_is_put_again_while_it_is_removed_survives(
     server: ObjectServer, blobs: ObjectBlobs
 ) -> None:
-    """N1, S4: the removal was decided before, on another node, and comes after."""
+    """Another node decided to remove the blob before the put, and its removal arrives after it (N1, S4)."""
     key = await blobs.put(b"wanted again")
     server.grow_old(2 * DAY)
     arrived, goes_on = asyncio.Event(), asyncio.Event()
@@ -228,7 +230,7 @@ async def test_a_clock_that_is_behind_loses_nothing(server: ObjectServer) -> Non
 
 
 async def test_one_copy_is_left_of_what_is_put_every_day(server: ObjectServer, blobs: ObjectBlobs) -> None:
-    """N1: and whoever was about to read another finds it."""
+    """A process that was about to read an older copy finds the new one (N1)."""
     for _ in range(3):
         key = await blobs.put(b"again and again")
         server.grow_old(DAY)
@@ -337,7 +339,7 @@ async def test_what_is_missing_stays_missing(server: ObjectServer, blobs: Object
 
 
 async def test_who_only_looks_claims_nothing_and_removes_nothing(server: ObjectServer) -> None:
-    """N1: a database that was named by mistake takes no place away from the right one."""
+    """Naming a wrong database by mistake takes no blob location away from the right one (N1)."""
     looking = ObjectBlobs(URL)
     await looking.claim("store-2")
     key = await (await objects()).put(b"hello")
@@ -353,7 +355,7 @@ async def test_who_only_looks_claims_nothing_and_removes_nothing(server: ObjectS
 async def test_a_place_that_says_nothing_keeps_nobody_from_starting(
     server: ObjectServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """N1: it is waited for a moment, and no longer."""
+    """Dragoman waits for the location for a moment, and no longer (N1)."""
     server.fail("GET", *[never_answers] * 20)
     before = time.monotonic()
     await ObjectBlobs(URL).claim("store-1")

@@ -13,7 +13,7 @@ import pytest
 
 from dragoman.store.sqlite.owner import Owner
 
-LEASE = 3600.0  # nobody renews one by itself while a test runs
+LEASE = 3600.0  # no lease is renewed automatically during a test
 
 
 def test_an_owner_is_alive_until_it_is_closed(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_an_owner_that_renews_no_lease_is_not_alive_until_it_does(tmp_path: Path
 
 
 def test_nobody_is_given_up_by_one_that_was_away_itself(tmp_path: Path) -> None:
-    """N2: a machine that slept as a whole, and a clock that was set: the lease looks a year old."""
+    """After a machine slept, or its clock changed, the lease looks a year old (N2)."""
     asleep, awake = Owner(tmp_path, lease=LEASE), Owner(tmp_path, lease=LEASE)
     awake.renew()
     os.utime(tmp_path / f"{asleep.name}.lock", (0, 0))

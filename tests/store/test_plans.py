@@ -1,4 +1,4 @@
-"""Statements that are run for one person, one turn or at rest read nobody else's rows (N1)."""
+"""A statement for one user, one turn or an idle node reads no rows of other users (N1)."""
 
 from __future__ import annotations
 
@@ -137,14 +137,14 @@ def statement_of(queries: Mapping[str, str], name: str, key: Mapping[str, Any]) 
 
 @asynccontextmanager
 async def filled(server: Server) -> AsyncIterator[asyncpg.Connection[Any]]:
-    """Everybody's turns wait, and are followed."""
+    """Fill the store with waiting, followed turns of many users."""
     store = PostgresStore(server.url("plans"))
     await store.open()
     await store.close()
     url = server.url("plans").partition("&schema")[0]
     db = await asyncpg.connect(url, server_settings={"search_path": "plans, public"})
     try:
-        await db.execute("SET session_replication_role = replica")  # nobody is to hear of it
+        await db.execute("SET session_replication_role = replica")  # sends no notification
         for fill in FILL:
             numbers = f"generate_series(1, {COUNT}) AS numbers (n)"
             await db.execute(fill.format(numbers=numbers, people=PEOPLE))
@@ -163,8 +163,9 @@ async def plan_of(db: asyncpg.Connection[Any], name: str, key: Mapping[str, Any]
 
 @pytest.mark.slow
 async def test_postgresql_reads_nobody_elses_rows(postgres: Server) -> None:
-    """N1: neither a person's list, search and deletion nor a node at rest grows with what others have. What
-    nodes ask all the time reads a few pages beside 20,000 turns that wait."""
+    """The list, search and deletion of one user, and an idle node, do not slow down as other users add data.
+    Queries that nodes repeat read a few pages, with 20,000 waiting turns in the store (N1).
+    """
     scanned, pages = {}, {}
     async with filled(postgres) as db:
         for mode in ("force_custom_plan", "force_generic_plan"):
@@ -207,7 +208,7 @@ def nodes_of(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def test_sqlite_reads_nobody_elses_rows() -> None:
-    """N1: the same in a file, also where nobody has counted its rows."""
+    """The same applies to SQLite, also without row statistics (N1)."""
     scanned = {}
     with closing(sqlite3.connect(":memory:")) as db:
         db.executescript(schema())

@@ -1,4 +1,4 @@
-"""The store in PostgreSQL: the suite every store must pass, and what is PostgreSQL's own (S2, N1)."""
+"""Tests of the PostgreSQL store: the suite for every store, and PostgreSQL specifics (S2, N1)."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class TestPostgres(StoreConformance):
 async def test_a_read_is_one_statement_and_an_open_transaction_never_goes_back_to_the_pool(
     tmp_path: Path, postgres: Server
 ) -> None:
-    """S2: what a connection is cleaned of would cost as much as what it is used for."""
+    """Resetting a connection would cost as much as the read (S2)."""
     url = postgres.url(schema_of(tmp_path))
     name = f"counted_{schema_of(tmp_path)}"
     server = await asyncpg.connect(url.partition("&schema")[0])
@@ -163,7 +163,7 @@ async def test_a_wrong_argument_is_a_bug_and_no_store_that_is_away(tmp_path: Pat
 async def test_what_is_deleted_is_vacuumed_before_it_is_a_fifth_of_a_table(
     tmp_path: Path, postgres: Server
 ) -> None:
-    """S1: of two million messages, 40,000 that were deleted leave their space to the next."""
+    """Of two million messages, 40,000 deleted ones free their space for the next (S1)."""
     async with opened_store(postgres.url(schema_of(tmp_path))) as store, store._connection() as connection:
         query = "SELECT reloptions FROM pg_class WHERE relname = $1 AND relnamespace = $2::regnamespace"
         for table in ("events", "messages", "facts", "texts", "blobs"):
@@ -173,7 +173,8 @@ async def test_what_is_deleted_is_vacuumed_before_it_is_a_fifth_of_a_table(
 
 
 async def test_events_are_found_without_a_look_at_all_of_them(tmp_path: Path, postgres: Server) -> None:
-    """N3: also before anybody has counted the table, which is filled and emptied all the time."""
+    """The index is used also without statistics, because the table is filled and emptied all the time
+    (N3)."""
     store = PostgresStore(postgres.url(schema_of(tmp_path)))
     await store.open()
     try:
@@ -194,7 +195,7 @@ async def test_events_are_found_without_a_look_at_all_of_them(tmp_path: Path, po
 
 @pytest.mark.long
 async def test_a_server_that_crashes_and_comes_back_is_survived(tmp_path: Path, postgres: Server) -> None:
-    """N4: in the middle of a turn, which ends as if nothing had been; no call ran twice."""
+    """The crash happens in the middle of a turn, which ends normally, and no call runs twice (N4)."""
     ran: list[int] = []
     reached, go = asyncio.Event(), asyncio.Event()
 
@@ -222,7 +223,7 @@ async def test_a_server_that_crashes_and_comes_back_is_survived(tmp_path: Path, 
             await asyncio.sleep(0.1)
         assert (await runtime.turn(turn.id).result()).text == "done"
         reached.clear()
-        again = await runtime.send("go")  # and it hears of writes again
+        again = await runtime.send("go")  # it receives notifications of writes again
         await reached.wait()
         other = PostgresStore(postgres.url(schema_of(tmp_path)))
         await other.open()
@@ -268,7 +269,7 @@ async def test_a_password_is_shown_nowhere(tmp_path: Path) -> None:
 
 
 async def test_two_that_count_up_at_once_lose_nothing(tmp_path: Path, postgres: Server) -> None:
-    """N1: what is read to be changed is nobody else's until it is."""
+    """A transaction locks a row that it reads for a change (N1)."""
     one, other = (PostgresStore(postgres.url(schema_of(tmp_path))) for _ in range(2))
     await asyncio.gather(one.open(), other.open())
     await one.add_conversation(scene.CONVERSATION)
@@ -303,7 +304,8 @@ async def test_who_may_not_migrate_names_the_command_that_does(tmp_path: Path, p
 
 
 async def test_a_dump_is_restored_without_an_error(tmp_path: Path, postgres: Server) -> None:
-    """N1: by the commands of multiple-servers.md, into an empty database; then it is used as before."""
+    """The commands of multiple-servers.md restore it into an empty database, which then works as before
+    (N1)."""
     tools = programs()
     assert tools is not None
     schema, file = schema_of(tmp_path), tmp_path / "chat.dump"
@@ -354,7 +356,7 @@ async def test_who_waits_is_woken_by_what_another_process_writes(tmp_path: Path,
     url = postgres.url(schema_of(tmp_path))
     async with opened_store(url) as owner, opened_store(url) as other, asyncio.timeout(PATIENCE):
         await scene.begun(owner)
-        await asyncio.sleep(0.3)  # what was announced until now
+        await asyncio.sleep(0.3)  # notifications so far
         await other.wait_for_events(0.01)
         await other.wait_for_writes(0.01)
         waiting = asyncio.gather(other.wait_for_events(PATIENCE * 2), other.wait_for_writes(PATIENCE * 2))
@@ -393,7 +395,7 @@ async def opened_store(url: str) -> AsyncIterator[PostgresStore]:
 def test_a_fault_of_the_server_says_whether_it_is_worth_another_try(
     fault: Exception, words: str, retryable: bool
 ) -> None:
-    """S2: by its code; the nearest is taken. What is a fault of ours stays what it is."""
+    """The PostgreSQL error code decides, by the nearest match. A bug in Dragoman keeps its error (S2)."""
     translated = translate(fault, "db")
     assert isinstance(translated, StoreUnavailable)
     assert words in str(translated)

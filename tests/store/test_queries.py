@@ -1,4 +1,5 @@
-"""The SQL: one schema, the sum of its migrations; every statement named, sound and in use (S2)."""
+"""The SQL has one schema, the sum of its migrations. Every statement has a name, is valid, and is used
+(S2)."""
 
 from __future__ import annotations
 
@@ -113,7 +114,7 @@ def test_what_is_often_looked_up_is_found_by_an_index(name: str) -> None:
         db.executescript(schema())
         plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {statement}", parameters)]
     scans = [step for step in plan if step.startswith("SCAN") and "USING INDEX" not in step]
-    scans = [step for step in scans if "VIRTUAL TABLE" not in step]  # what the caller named
+    scans = [step for step in scans if "VIRTUAL TABLE" not in step]  # the caller's list of values
     assert [step for step in scans if step != "SCAN texts_indexed"] == []  # it has one row
 
 
@@ -121,7 +122,7 @@ def test_what_is_often_looked_up_is_found_by_an_index(name: str) -> None:
     "sizes", [[], [1], [20_000], [20_000, 201], [20_000, 20_000], [20_000, 20_000, 201]], ids=str
 )
 def test_a_long_text_is_in_rows_that_overlap_and_none_is_inside_another(sizes: list[int]) -> None:
-    """S1: what stands on the border of two rows is found, and nothing is found twice."""
+    """A search finds text on the border of two rows, and finds no text twice (S1)."""
     text = "".join(chr(0x4E00 + n % 19_997) for n in range(sum(sizes) - 200 * max(0, len(sizes) - 1)))
     rows = [*chunks(text)]
     assert [len(row) for row in rows] == sizes

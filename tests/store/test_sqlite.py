@@ -1,4 +1,4 @@
-"""The store in one SQLite file: the suite every store must pass, and what is SQLite's own (S2, S3)."""
+"""Tests of the SQLite store: the suite for every store, and SQLite specifics (S2, S3)."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ async def test_many_threads_may_open_a_new_store_at_once(tmp_path: Path) -> None
 
 
 async def test_a_store_that_is_closed_takes_nothing_more_and_says_so(tmp_path: Path) -> None:
-    """S2: it would else be waited for, for ever."""
+    """Without the error, a caller would wait for the write forever (S2)."""
     store = SqliteStore(tmp_path / "chat.db")
     await store.open()
     await store.close()
@@ -193,7 +193,7 @@ async def test_a_store_that_is_closed_takes_nothing_more_and_says_so(tmp_path: P
 
 
 async def test_bytes_that_are_no_text_spoil_their_own_characters_alone(tmp_path: Path) -> None:
-    """S2: not the list that they are read with."""
+    """Invalid UTF-8 damages its own characters, and not the list that contains it (S2)."""
     store = SqliteStore(tmp_path / "chat.db")
     await store.open()
     for id in ("conv_1", "conv_2"):
@@ -314,7 +314,7 @@ async def test_many_processes_may_open_a_new_store_at_once(tmp_path: Path) -> No
 
 
 async def test_who_writes_nothing_hears_at_once_of_what_another_process_writes(tmp_path: Path) -> None:
-    """N3: although nobody notifies, and although it would wait for long."""
+    """A process that writes nothing wakes early, although SQLite sends no notification (N3)."""
     suite = TestSqlite()
     async with suite.opened(tmp_path) as one, suite.opened(tmp_path) as other:
         await other.add_conversation(scene.CONVERSATION)

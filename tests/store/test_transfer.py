@@ -40,7 +40,7 @@ SCRIPT = [calls("much"), says("I read it."), says("I read it again."), says("You
 
 
 async def test_a_conversation_goes_on_in_another_store(tmp_path: Path) -> None:
-    """S1: every branch, the calls with their whole outputs; through a file."""
+    """A file carries every branch, and the calls with their whole outputs (S1)."""
     async with runtime_with(tmp_path / "here", SCRIPT, tools=[much]) as here:
         chat = await here.conversation(mode="auto", system="Be brief.")
         await (await chat.send("read")).result()
@@ -72,7 +72,7 @@ async def test_a_fork_is_the_path_alone_and_lives_its_own_life(tmp_path: Path) -
         await (await chat.rerun(path[-1].id)).result()
         spent = await runtime.store.spending()
         fork = await runtime.fork(chat.id, path[-1].id)
-        assert await runtime.store.spending() == spent  # nobody pays for a copy
+        assert await runtime.store.spending() == spent  # a copy costs nothing
         assert [m.text for m in await fork.messages()] == ["read", "", "I read it."]
         assert len(await fork.tree()) == 3
         await (await fork.send("thanks")).result()
@@ -201,7 +201,7 @@ def test_markdown_is_not_broken_by_what_is_in_it() -> None:
     ],
 )
 def test_code_that_a_text_leaves_open_ends_with_it(text: str, closed: str) -> None:
-    """S1 with T6: what was stopped in the middle of code is followed by what was said next."""
+    """Markdown closes the code of a stopped answer before the user's next message (S1 × T6)."""
     told = markdown(Conversation("conv_1"), [message(Text(text)), message(Text("And now?"), role="user")])
     assert f"{closed}\n\nAnd now?" in told
 
@@ -225,7 +225,9 @@ async def test_the_path_to_the_leaf_is_what_is_printed(tmp_path: Path) -> None:
 
 
 async def test_the_conversations_of_tasks_come_along(tmp_path: Path) -> None:
-    """S1: each below the call that opened it, also a task's task; an older export has none."""
+    """The conversation of each task follows the call that opened it, also for nested tasks. An older export
+    has none (S1).
+    """
     script = [
         *(calls("task", agent="clerk", request="one"), calls("task", agent="clerk", request="two")),
         *(says("inner"), says("middle"), says("outer")),
@@ -273,7 +275,7 @@ class Filling(SqliteStore):
 
 
 class BetweenReads(SqliteStore):
-    """A store to which somebody else adds a message after every read."""
+    """A store to which another user adds a message after every read."""
 
     async def conversation(self, id: str) -> Conversation:
         found = await super().conversation(id)

@@ -1,4 +1,4 @@
-"""S1, S2: what the store does in the background is finished after a crash, and holds nobody up."""
+"""Background work of the store finishes after a crash, and delays no caller (S1, S2)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def chain(conversation: str, length: int) -> list[Message]:
 
 @pytest.mark.slow
 async def test_texts_are_in_the_index_after_a_while(store: SqliteStore) -> None:
-    """S1: and nobody has to search for that."""
+    """The index is filled without a search (S1)."""
     await store.add_conversation(Conversation("conv_1"), chain("conv_1", 50))
     assert await unindexed(store) == 50
 
@@ -74,7 +74,7 @@ async def test_texts_are_in_the_index_after_a_while(store: SqliteStore) -> None:
 
 
 async def test_the_words_of_a_deleted_conversation_are_not_in_the_file(tmp_path: Path) -> None:
-    """S1: neither in the texts nor in the index, when the store is closed."""
+    """After closing the store, neither its texts nor its index contain them (S1)."""
     store = SqliteStore(tmp_path / "chat.db")
     await store.open()
     await store.add_conversation(Conversation("conv_1"), chain("conv_1", 50))
@@ -91,7 +91,7 @@ async def test_the_words_of_a_deleted_conversation_are_not_in_the_file(tmp_path:
 
 
 async def test_a_deletion_that_was_cut_off_is_finished_when_the_store_is_opened(tmp_path: Path) -> None:
-    """S3: and until then nobody sees the half that is left."""
+    """Until then no reader sees the half that is left (S3)."""
     store = SqliteStore(tmp_path / "chat.db")
     await store.open()
     await store.add_conversation(Conversation("conv_1"), chain("conv_1", 50))
@@ -112,7 +112,7 @@ async def test_a_deletion_that_was_cut_off_is_finished_when_the_store_is_opened(
 
 
 async def test_a_reader_that_is_slow_holds_up_no_other(store: SqliteStore) -> None:
-    """S2: however many search at once, or sum up what was ever spent."""
+    """Simultaneous searches and totals of all spending delay no other reader (S2)."""
     await store.add_conversation(Conversation("conv_1"))
     gate = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -145,7 +145,7 @@ async def start_account(path: Path, *, ago: float) -> None:
 
 
 async def test_an_upload_that_no_message_came_for_is_removed_after_a_day(tmp_path: Path) -> None:
-    """S4: by whoever opens the store next; what a message mentions, and what came today, stays."""
+    """The next process that opens the store removes it. Mentioned and recent files stay (S4)."""
     store = SqliteStore(tmp_path / "chat.db")
     await store.open()
     kinds = (b"forgotten", b"mentioned", b"new", b"kept", b"expired")
@@ -174,13 +174,13 @@ async def test_an_upload_that_no_message_came_for_is_removed_after_a_day(tmp_pat
 
 
 async def test_a_new_database_beside_old_blobs_removes_none_of_them(tmp_path: Path) -> None:
-    """S4: the old one was moved away to be repaired, and comes back."""
+    """The old database was moved away for a repair, and returns (S4)."""
     store = SqliteStore(tmp_path / "chat.db")
     await store.open()
     old = await store.put_blob(b"of the old database")
     await store.close()
-    await grow_old(store, old, by=7 * DAY)  # while nobody sweeps
-    (tmp_path / "chat.db").rename(tmp_path / "old.db")  # the store was closed: there is no log beside it
+    await grow_old(store, old, by=7 * DAY)  # while no sweep runs
+    (tmp_path / "chat.db").rename(tmp_path / "old.db")  # the store was closed, so no log is next to it
     for _ in range(2):
         await store.open()
         await store._sweep_uploads()
@@ -189,7 +189,7 @@ async def test_a_new_database_beside_old_blobs_removes_none_of_them(tmp_path: Pa
 
 
 async def test_what_is_spent_while_a_conversation_is_being_deleted_is_counted(store: SqliteStore) -> None:
-    """T11 × S1: what was counted before others stopped writing is counted again where they have written."""
+    """A deletion counts usage again if another process wrote after the first count (T11 × S1)."""
     whole = Conversation("conv_1", created=1.0, updated=1.0)
     reply = Message(
         "msg_1", "conv_1", None, "assistant", (Text("a"),), model="m", usage=Usage(1, 2, cost=0.5)

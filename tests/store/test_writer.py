@@ -45,7 +45,7 @@ def words(db: sqlite3.Connection) -> list[str]:
 
 
 class Gate:
-    """Keeps the writer busy until it is let go, so that what comes meanwhile is one batch."""
+    """Blocks the writer until released, so that later writes form one batch."""
 
     def __init__(self, writer: Writer) -> None:
         self._gate, self._began = threading.Event(), threading.Event()
@@ -118,7 +118,7 @@ async def test_one_that_fails_by_itself_is_undone_too(writer: Writer) -> None:
 
 
 async def test_a_commit_that_fails_is_nobodys_and_the_next_one_works(writer: Writer) -> None:
-    """S2: nobody learns that something is stored when it is not."""
+    """No caller gets success for a write that is not stored (S2)."""
     gate = Gate(writer)
     await gate.begun()
     good = writer.submit(write("good"))
@@ -133,7 +133,7 @@ async def test_a_commit_that_fails_is_nobodys_and_the_next_one_works(writer: Wri
 @pytest.mark.parametrize("error", [ValueError(), StopIteration(), sqlite3.InterfaceError()])
 @pytest.mark.parametrize("alone", [True, False])
 async def test_the_writer_survives_whatever_is_raised(writer: Writer, error: Exception, alone: bool) -> None:
-    """S2: whoever gave it learns of it, and the next one is written."""
+    """The caller receives the exception, and the next write succeeds (S2)."""
 
     def fail(db: sqlite3.Connection) -> None:
         raise error
@@ -166,7 +166,7 @@ async def test_what_must_be_on_disk_is_synced_and_the_rest_is_not(writer: Writer
 
 
 async def test_a_caller_who_stops_waiting_stops_nobody_else(writer: Writer) -> None:
-    """T6: what it wanted is written, and the writer goes on."""
+    """The abandoned write is stored, and the writer continues (T6)."""
     gate = Gate(writer)
     await gate.begun()
     impatient, patient = writer.submit(write("impatient")), writer.submit(write("patient"))

@@ -22,7 +22,7 @@ class Named(Plugin):
 
 
 class Starts(Named):
-    """Leaves a cleanup, which may fail; or fails itself."""
+    """Registers a cleanup that can fail, or fails itself."""
 
     def __init__(
         self, name: str, diary: list[str], *, fails: bool = False, cleanup_fails: bool = False

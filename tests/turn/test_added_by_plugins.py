@@ -1,4 +1,4 @@
-"""What plugins add to a turn: tools, messages, watchers, cleanups (H1, H3, H5, H6, H8)."""
+"""Plugins add tools, messages, watchers and cleanups to a turn (H1, H3, H5, H6, H8)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def add(a: int, b: int) -> int:
 
 
 async def test_a_tool_that_a_plugin_adds_is_offered_and_runs(tmp_path: Path) -> None:
-    """H3: in the turn it was added to, like any other tool."""
+    """A tool that a plugin adds works in that turn like any other tool (H3)."""
 
     class Brings(Plugin):
         async def on_before_request(self, request: Request, turn: TurnView) -> None:
@@ -47,7 +47,8 @@ async def test_a_tool_that_a_plugin_adds_is_offered_and_runs(tmp_path: Path) -> 
 
 
 async def test_a_tool_that_is_switched_off_may_be_put_back_by_its_description(tmp_path: Path) -> None:
-    """H3: and one that nobody can run is an error, not an offer."""
+    """A plugin can offer a disabled tool again by its description. A tool without a runner is an error
+    (H3)."""
 
     class PutsBack(Plugin):
         async def on_before_request(self, request: Request, turn: TurnView) -> None:
@@ -63,7 +64,8 @@ async def test_a_tool_that_is_switched_off_may_be_put_back_by_its_description(tm
 
 
 async def test_no_helper_is_offered_where_every_group_is_off(tmp_path: Path) -> None:
-    """R1, C11: tools and the choice of one are added only where there is something to choose."""
+    """Helper tools and a tool choice appear in a request only if the model has something to choose (R1,
+    C11)."""
     async with runtime_with(tmp_path, [says("x")], tools=[add]) as runtime:
         chat = await runtime.conversation(tools={"tools": False})
         await (await chat.send("go")).result()

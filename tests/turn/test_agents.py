@@ -1,4 +1,5 @@
-"""Agents: named sets of prompt, model, tools, permissions and limits; and tasks, which one gives another."""
+"""Agents are named sets of prompt, model, tools, permissions and limits. One agent can give another a
+task."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ async def test_an_agent_brings_its_prompt_its_tools_and_its_options(tmp_path: Pa
 
 
 async def test_an_agent_has_permissions_of_its_own(tmp_path: Path) -> None:
-    """P1: its rules come last, so they win; in another conversation the question is asked."""
+    """An agent's rules come last and win, and another conversation still asks for approval (P1)."""
     script = [calls("note", text="a"), says("done"), calls("note", text="b"), says("done")]
     async with runtime_with(tmp_path, script, tools=GROUPS, agents=[CLERK], allow=()) as runtime:
         result = await (await (await runtime.conversation(agent="clerk")).send("go")).result()
@@ -94,7 +95,7 @@ def test_limits_that_are_none_are_refused(wrong: dict[str, float]) -> None:
 
 
 def asked(request: Request) -> str:
-    """What the person said last."""
+    """Return the user's last message."""
     said = [message for message in request.messages if message.role == "user"][-1]
     return "".join(part.text for part in said.parts if isinstance(part, Text))
 
@@ -144,8 +145,9 @@ async def test_what_a_task_asks_reaches_the_same_person(tmp_path: Path) -> None:
 async def test_a_task_may_not_do_what_its_conversation_may_not(
     tmp_path: Path, settings: dict[str, Any], of_send: bool
 ) -> None:
-    """C11, P8: what is switched off, or asked about, is so in the sub-conversation too; also where only the
-    message says so."""
+    """A tool that is off or needs approval has the same limits in the sub-conversation, even if only the
+    message says so (C11, P8).
+    """
     script = by_depth([calls("note", text="x"), says("noted")])
     async with runtime_with(tmp_path, script, tools=GROUPS, agents=[CLERK]) as runtime:
         chat = await runtime.conversation(**({} if of_send else settings))
@@ -168,7 +170,7 @@ async def test_a_task_may_not_do_what_its_conversation_may_not(
 
 
 async def test_what_is_private_and_reviewed_is_so_in_a_task_too(tmp_path: Path) -> None:
-    """R3, P5: the task's arguments hold the real values; its own requests do not."""
+    """The arguments of a task hold the real values, but its model requests do not (R3, P5)."""
 
     def line(request: Request) -> Line:
         if "all done" in asked(request) or request.messages[-1].role == "assistant":
@@ -219,7 +221,7 @@ async def test_cancelling_a_turn_cancels_its_tasks(tmp_path: Path) -> None:
 
 
 async def test_a_task_goes_on_after_a_restart_in_the_turn_it_began(tmp_path: Path) -> None:
-    """S3: both turns are taken up, the inner answers its question, nothing is done twice."""
+    """After a restart both turns resume, the inner one receives its answer, and no call runs twice (S3)."""
     asking = Agent(name="clerk", tools=("notes",))
     script = by_depth([calls("note", text="x"), says("noted")])
     async with runtime_with(tmp_path, script, tools=GROUPS, agents=[asking], allow=["task"]) as first:
@@ -244,7 +246,7 @@ async def test_a_conversation_is_deleted_with_its_tasks(tmp_path: Path) -> None:
 async def test_a_conversation_that_is_deleted_does_not_go_on_with_what_became_of_its_tasks(
     tmp_path: Path,
 ) -> None:
-    """T6 × U4: nobody is asked for a reply that nobody will read."""
+    """Deleting a conversation requests no reply that has no reader (T6 × U4)."""
     asking = Agent(name="clerk", tools=("notes",))
     script = by_depth([calls("note", text="x"), says("noted")])
     async with runtime_with(tmp_path, script, tools=GROUPS, agents=[asking], allow=["task"]) as runtime:
@@ -294,7 +296,7 @@ def test_agents_need_names() -> None:
 
 
 async def test_a_task_whose_agent_refused_is_told_as_that(tmp_path: Path) -> None:
-    """C7: what it said goes with it."""
+    """A refusal of the task's agent reaches the outer call with the refusal's text (C7)."""
     script = [calls("task", agent="helper", request="x"), says("I will not.", finish="refusal"), says("Hm.")]
     async with runtime_with(tmp_path, script, agents=[Agent(name="helper")]) as runtime:
         result = await (await runtime.send("go")).result()
@@ -308,7 +310,9 @@ async def test_a_task_whose_agent_refused_is_told_as_that(tmp_path: Path) -> Non
 
 
 async def test_agents_are_replaced_while_the_program_runs(tmp_path: Path) -> None:
-    """T14: who works in a turn is told, so that nobody takes it away; what they bring is offered anew."""
+    """Dragoman can list the turns that run with an agent, and offers tools of a new agent set from then on
+    (T14).
+    """
     script = [calls("add", a=1, b=2), says("3"), says("hello")]
     one, other = Agent(name="one"), Agent(name="other", description="is new")
     async with runtime_with(tmp_path, script, agents=[one], allow=(), tools=[add]) as runtime:

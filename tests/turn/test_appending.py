@@ -1,4 +1,4 @@
-"""What plugins append, and messages on their way in: H5, H6."""
+"""Plugins append messages and see incoming messages (H5, H6)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.turn.named import Named, Starts
 
 
 class Appends(Named):
-    """After the first reply, does what it is told."""
+    """Runs the given action after the first reply."""
 
     def __init__(self, name: str, act: Callable[[Appender], Awaitable[None]]) -> None:
         super().__init__(name, [])
@@ -134,7 +134,7 @@ async def test_replies_and_appended_messages_may_be_changed_but_not_what_a_perso
 
 
 async def test_a_message_may_be_kept_from_being_added(tmp_path: Path) -> None:
-    """H6: `prevent`; the calls of a reply that is not there are not run."""
+    """`prevent` keeps a reply out of the conversation, and the reply's calls do not run (H6)."""
 
     class Drops(Plugin):
         async def on_message_append(self, appending: Appending, turn: TurnView) -> None:
@@ -165,7 +165,7 @@ class Withholds(Named):
 
 
 class Spoils(Named):
-    """Makes of a message what cannot be stored, and may fail then."""
+    """Turns a message into one that the store refuses, and then fails if asked."""
 
     def __init__(self, name: str, *, fails: bool) -> None:
         super().__init__(name, [])
@@ -182,7 +182,7 @@ class Spoils(Named):
 async def test_what_cannot_be_stored_ends_the_turn_and_undoes_no_other_plugin(
     tmp_path: Path, fails: bool
 ) -> None:
-    """S1, H6: the reply that one plugin withheld is not stored because another one is wrong."""
+    """A reply that one plugin withheld stays unstored when another plugin fails (S1, H6)."""
     plugins = [Withholds("withholds", []), Spoils("spoils", fails=fails)]
     async with runtime_with(tmp_path, [says("secret")], plugins=plugins) as runtime:
         chat = await runtime.conversation()

@@ -51,7 +51,7 @@ def shell(line: str) -> str:
 
 
 async def test_a_call_that_no_rule_allows_is_asked_about(tmp_path: Path) -> None:
-    """P1, P3: the question shows the tool, all arguments, and what always would mean, in words."""
+    """The approval request shows the tool, all arguments, and in words what "always" would allow (P1, P3)."""
     async with runtime_with(
         tmp_path, [calls("delete", path="a.txt"), says("gone")], tools=[delete], allow=()
     ) as runtime:
@@ -69,7 +69,9 @@ async def test_a_call_that_no_rule_allows_is_asked_about(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("name", ["run_program", "find_tools", "read_output"])
 async def test_p1_a_tool_that_has_a_name_of_ours_is_asked_about(tmp_path: Path, name: str) -> None:
-    """What Dragoman's own tools of these names may do, says nothing about it; nor does it run programs."""
+    """A custom tool with the name of a Dragoman tool has neither its permission nor the right to run
+    programs.
+    """
 
     @tool(name=name)
     def own(code: str) -> str:
@@ -94,7 +96,9 @@ async def test_the_last_rule_that_matches_wins(tmp_path: Path) -> None:
 
 
 async def test_a_denial_among_patterns_asks_nobody(tmp_path: Path) -> None:
-    """P1, P2: `git status` would be asked about, but `rm` is denied, so there is nothing to ask."""
+    """`git status` alone would need approval, but a rule denies `rm`, so no approval request appears (P1,
+    P2).
+    """
     call = only_call(
         await play(
             tmp_path,
@@ -224,7 +228,7 @@ async def test_arguments_may_be_edited_and_the_model_is_told(tmp_path: Path) -> 
 
 
 async def test_arguments_that_come_back_as_they_were_are_not_edited(tmp_path: Path) -> None:
-    """P3: the model is told of a change only where there was one."""
+    """The model sees a note about edited arguments only if the edit changed them (P3)."""
     async with runtime_with(
         tmp_path, [calls("delete", path="a.txt"), says("ok")], tools=[delete], allow=()
     ) as runtime:
@@ -241,7 +245,7 @@ async def test_arguments_that_come_back_as_they_were_are_not_edited(tmp_path: Pa
 
 
 async def test_a_question_is_answered_once(tmp_path: Path) -> None:
-    """P6: of two answers at the same time one counts, and the other is told so."""
+    """Of two simultaneous answers one counts, and the other caller receives an error (P6)."""
     async with runtime_with(
         tmp_path, [calls("delete", path="a"), says("ok")], tools=[delete], allow=()
     ) as runtime:
@@ -313,7 +317,9 @@ async def test_an_answer_is_bound_to_the_arguments_that_were_shown(tmp_path: Pat
 
 
 async def test_siblings_that_need_no_question_run_at_once(tmp_path: Path) -> None:
-    """P7: and partial answers are fine; the next step waits for all."""
+    """Sibling calls without an approval request run immediately. Partial answers work, and the next step
+    waits for all of them (P7).
+    """
     script = [
         calls("delete", path="a") + calls("shell", line="ls") + calls("delete", path="b"),
         says("ok"),

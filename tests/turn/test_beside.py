@@ -1,4 +1,4 @@
-"""T10: several versions of an answer made at the same time, each on a branch of its own."""
+"""Several versions of an answer can run at the same time, each on a separate branch (T10)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def asked_three(runtime: Runtime) -> tuple[str, list[TurnHandle]]:
 
 
 async def test_one_question_is_answered_by_several_at_once(tmp_path: Path) -> None:
-    """T4 × T10: where the person looks stays the first; who does not say so is refused."""
+    """The first version stays selected. A rerun that does not ask for a parallel version fails (T4 × T10)."""
     async with opened(tmp_path) as runtime:
         question, turns = await asked_three(runtime)
         chat = await runtime.conversation((await runtime.conversations())[0].id)

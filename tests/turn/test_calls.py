@@ -1,4 +1,5 @@
-"""Calls, from outside: which run, in which order, and what they are told: C1 to C8, C10, C11."""
+"""Observable behavior of calls: which run, in which order, and which results they get (C1 to C8, C10,
+C11)."""
 
 from __future__ import annotations
 
@@ -113,7 +114,8 @@ async def test_a_call_is_acted_on_whatever_the_finish_reason_says(tmp_path: Path
 
 @pytest.mark.parametrize("raw", ['{"a": 1, "b": ', '{"a": 1} trailing', "[1, 2]", "nonsense"])
 async def test_arguments_that_are_not_whole_never_run(tmp_path: Path, raw: str) -> None:
-    """C4: and the model is told, so that it can try again."""
+    """A call with incomplete arguments never runs, and the model receives an error so that it can retry
+    (C4)."""
     async with runtime_with(
         tmp_path, [calls_with("add", raw), calls("add", a=1, b=2), says("3")], tools=[add]
     ) as runtime:
@@ -248,7 +250,7 @@ async def test_a_tool_may_ask_the_person(tmp_path: Path) -> None:
 
 
 async def test_a_reply_fits_the_schema_of_the_question(tmp_path: Path) -> None:
-    """C8: a field that is left out has its default, or is nothing."""
+    """In a reply to a tool's question, a missing field gets its default or stays empty (C8)."""
     fields: dict[str, JsonValue] = {
         "rows": {"type": "integer"},
         "title": {"type": "string", "default": "Sums"},
@@ -273,8 +275,9 @@ async def test_a_reply_fits_the_schema_of_the_question(tmp_path: Path) -> None:
 
 
 async def test_who_waits_for_a_person_keeps_no_place_from_others(tmp_path: Path) -> None:
-    """C3 × C8: one at a time works; those that ask, also twice at once, and one that asks alone, let others
-    run. Whoever has its answers goes on when there is a place."""
+    """With one slot, one call works at a time. Calls that wait for answers free their slot, also when one
+    asks twice in parallel. A call that has its answers resumes when a slot is free (C3 × C8).
+    """
     working = most = 0
 
     async def work() -> None:
@@ -321,8 +324,9 @@ async def test_who_waits_for_a_person_keeps_no_place_from_others(tmp_path: Path)
 
 
 async def test_who_asks_again_while_it_waits_for_a_place_takes_one(tmp_path: Path) -> None:
-    """C3 × C8: a part of the tool has its answer and waits for a place when another part asks, and is
-    answered. The whole of it takes one place, and gives that back."""
+    """One part of a tool has its answer and waits for a slot when another part asks and gets an answer. The
+    whole call takes one slot and releases it (C3 × C8).
+    """
     begun, asks_again, done = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     @tool

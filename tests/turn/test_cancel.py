@@ -40,7 +40,7 @@ async def test_cancel_keeps_what_was_said_so_far(tmp_path: Path) -> None:
 
 
 async def test_cancel_while_a_tool_runs_marks_the_call_and_leaves_the_tool_alone(tmp_path: Path) -> None:
-    """T6: the flow stops at once; the tool's own work goes on, and what it raises harms nobody."""
+    """A cancel ends the flow immediately. The tool's work continues, and its exceptions harm nothing (T6)."""
     released, ended = asyncio.Event(), asyncio.Event()
 
     @tool
@@ -124,7 +124,7 @@ async def test_an_error_while_the_cancel_is_on_its_way_counts_as_the_cancel(tmp_
     def script(_: Request) -> Line:
         live = runtime.bus.here(turn.id)
         assert live is not None
-        live.log.cancelled = "stop"  # as if the signal had been set while the request was out
+        live.log.cancelled = "stop"  # simulates a signal that arrives while the request is out
         return fails(RuntimeError("socket closed"), after="so far")
 
     async with runtime_with(tmp_path, script) as runtime:
@@ -143,7 +143,7 @@ async def test_cancel_of_a_turn_that_is_over_changes_nothing(tmp_path: Path) -> 
 
 
 async def test_a_turn_cancelled_while_nobody_ran_it_asks_the_model_nothing(tmp_path: Path) -> None:
-    """T6, S3: whoever takes it up ends it, and does nothing else for it."""
+    """The process that adopts a cancelled turn ends it and does nothing else for it (T6, S3)."""
     async with runtime_with(tmp_path, [says("x" * 800, waits=0.05)]) as runtime:
         turn = await runtime.send("go")
         assert await turn.reached("streaming")
@@ -170,7 +170,7 @@ async def test_a_queued_turn_can_be_looked_at_and_called_off(tmp_path: Path) -> 
 
 
 async def test_what_is_queued_does_not_begin_while_its_conversation_is_deleted(tmp_path: Path) -> None:
-    """T13, U4: neither behind the turn that is cancelled first, nor behind another."""
+    """A queued turn starts neither after the turn that is cancelled first nor after another one (T13, U4)."""
     async with runtime_with(tmp_path, lambda _: says("word " * 1000, waits=0.05)) as runtime:
         chat = await runtime.conversation()
         await chat.send("one")
@@ -188,7 +188,9 @@ async def test_what_is_queued_does_not_begin_while_its_conversation_is_deleted(t
 async def test_a_tool_that_waits_for_an_answer_is_told_that_its_turn_is_cancelled(
     tmp_path: Path, threaded: bool
 ) -> None:
-    """T6 × C8: it may not be stopped, and nobody will answer: it would wait for ever, in its thread."""
+    """A tool in a thread cannot be stopped and gets no answer, so without this signal it waits forever (T6 ×
+    C8).
+    """
     told: list[str] = []
     over = threading.Event()
 
@@ -223,7 +225,9 @@ async def test_a_tool_that_waits_for_an_answer_is_told_that_its_turn_is_cancelle
 
 
 async def test_a_tool_that_asks_does_not_wait_on_when_its_runtime_is_closed(tmp_path: Path) -> None:
-    """T6 × S3: nobody would answer it here; it asks again where the turn goes on."""
+    """A tool that asks stops waiting when its runtime closes, and asks again where the turn resumes (T6 ×
+    S3).
+    """
     over = asyncio.Event()
 
     @tool(replay="safe")
@@ -247,7 +251,9 @@ async def test_a_tool_that_asks_does_not_wait_on_when_its_runtime_is_closed(tmp_
 
 
 async def test_a_tool_that_runs_on_after_a_cancel_can_ask_nobody_and_no_model(tmp_path: Path) -> None:
-    """T6 × T12: what it would cost is in no limit any more."""
+    """A tool that runs on after a cancel has no limit that covers its costs, so it can ask nothing (T6 ×
+    T12).
+    """
     cancelled, over = asyncio.Event(), asyncio.Event()
     told: list[str] = []
 

@@ -1,4 +1,4 @@
-"""T6 beside other rules: what comes from another process at the moment of a cancel."""
+"""T6 in combination with other rules: signals from another process at the moment of a cancel."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ def _runtime(folder: Path, *script: str, adopts: bool = True) -> Runtime:
 async def test_what_was_decided_before_a_cancel_holds_and_what_comes_after_it_is_refused(
     tmp_path: Path, answer: Answer, state: CallState, result: str, answered_first: bool
 ) -> None:
-    """T6 × P5 × P6: the turn reads both at once. It ends once, and its branch is free."""
+    """The turn reads the decision and the cancel together. It ends once, and its branch is free (T6 × P5 ×
+    P6).
+    """
     about = "report" if answer.verdict in VERDICTS["review"] else "act"
     async with _runtime(tmp_path, about) as first:
         turn = await first.send("go")
@@ -76,7 +78,7 @@ async def test_what_was_decided_before_a_cancel_holds_and_what_comes_after_it_is
 
 
 async def test_a_cancel_that_was_taken_in_the_last_moment_ends_the_turn(tmp_path: Path) -> None:
-    """T6: whoever was told that it is cancelled does not find it completed."""
+    """A turn that accepted a cancel never ends as completed (T6)."""
 
     class CancelledLast(Plugin):
         async def on_turn_start(self, turn: TurnView) -> AsyncIterator[None]:

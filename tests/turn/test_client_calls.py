@@ -1,4 +1,4 @@
-"""Calls that somebody else runs: a client, or a person by a click."""
+"""A client runs calls, or a user resolves them with a click."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ async def test_a_client_may_say_that_it_failed(tmp_path: Path) -> None:
 
 
 async def test_its_parameters_may_be_a_json_schema(tmp_path: Path) -> None:
-    """R2: then what does not fit it is not asked of the client, either."""
+    """A client never receives a call whose arguments do not fit the tool's JSON Schema (R2)."""
     schema: dict[str, JsonValue] = {
         "type": "object",
         "properties": {"city": {"type": "string"}},
@@ -106,7 +106,7 @@ def test_what_describes_no_parameters_is_told(wrong: Any) -> None:
 
 
 async def test_a_result_of_what_nobody_has_allowed_yet_is_refused(tmp_path: Path) -> None:
-    """C6 × P3: it is no answer to the question whether it may run."""
+    """A client's result does not count as an approval of its call (C6 × P3)."""
     script = [calls("browser_js_eval", code="1+1"), says("no")]
     async with runtime_with(tmp_path, script, tools=[browser], allow=()) as runtime:
         turn = await runtime.send("go")
@@ -118,8 +118,9 @@ async def test_a_result_of_what_nobody_has_allowed_yet_is_refused(tmp_path: Path
 
 
 async def test_an_answer_that_came_while_nobody_ran_the_turn_is_recorded(tmp_path: Path) -> None:
-    """P6 × S3: a repeated tool knew it from the store, and it went on lying there as news to the turn: where
-    workers share the turns, one that waits for somebody else was never given up."""
+    """A repeated tool read the answer from the store, but the signal stayed unread there. With shared
+    workers, a turn that waits for another answer was then never given up (P6 × S3).
+    """
 
     @tool(replay="safe")
     async def asks(context: ToolContext) -> str:
@@ -152,8 +153,9 @@ async def test_an_answer_that_came_while_nobody_ran_the_turn_is_recorded(tmp_pat
 async def test_a_result_that_was_taken_is_kept_by_a_cancel(
     tmp_path: Path, where: str, delivered_first: bool
 ) -> None:
-    """T6 × C6 × S2: the turn ends once, as cancelled. What a client was told is stored stays the result of
-    its call; what comes after the cancel is refused."""
+    """The turn ends once, as cancelled. An accepted result stays the result of its call, and Dragoman refuses
+    later ones (T6 × C6 × S2).
+    """
 
     async def act(runtime: Runtime) -> None:
         turn = runtime.turn(id)

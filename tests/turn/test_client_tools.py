@@ -1,4 +1,4 @@
-"""Tools that come with one message, and are run by whoever sent it."""
+"""The sender of a message runs the tools that come with it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WHERE = ToolSpec("where", "Where the person is.", EXACT)
 
 
 async def started(turn: TurnHandle) -> str:
-    """The first call that is handed to the sender."""
+    """Return the first call that the sender receives."""
     async for event in turn.events():
         if event.type == "call.start" and event.client:
             return event.call
@@ -26,7 +26,9 @@ async def started(turn: TurnHandle) -> str:
 
 
 async def test_a_tool_that_came_with_a_message_is_run_by_who_sent_it(tmp_path: Path) -> None:
-    """C6, P1: nobody is asked; who sent it runs it, or does not. The next turn does not have it."""
+    """The sender's tool needs no approval, runs at the sender or not at all, and is missing in the next turn
+    (C6, P1).
+    """
     script = [calls("where", exact=True), says("In Rome."), calls("where"), says("?")]
     async with runtime_with(tmp_path, script, tools=[add], allow=()) as runtime:
         chat = await runtime.conversation()
@@ -39,7 +41,9 @@ async def test_a_tool_that_came_with_a_message_is_run_by_who_sent_it(tmp_path: P
 
 
 async def test_it_stands_in_the_place_of_a_tool_of_the_same_name(tmp_path: Path) -> None:
-    """P1: ours does not run in its place, and what is allowed to ours is not allowed to it, or denied."""
+    """The sender's tool replaces a tool of the same name, and rules for the replaced tool do not apply to it
+    (P1).
+    """
     ran: list[str] = []
 
     @tool
@@ -78,7 +82,7 @@ async def test_where_it_is_denied_ours_of_the_same_name_does_not_run_in_its_plac
 
 @pytest.mark.parametrize("allowed", [True, False])
 async def test_a_mode_that_asks_about_everything_asks_about_it(tmp_path: Path, *, allowed: bool) -> None:
-    """P8 × P11: a caller's tools are no way around a person. An edit is checked by the tool's own schema."""
+    """A caller's tools cannot bypass approval. The tool's schema checks an edit (P8 × P11)."""
     async with runtime_with(tmp_path, [calls("where", exact=True), says("Done.")], mode="ask") as runtime:
         turn = await runtime.send("Where am I?", client_tools=[WHERE])
         assert await turn.reached("waiting")
@@ -94,7 +98,7 @@ async def test_a_mode_that_asks_about_everything_asks_about_it(tmp_path: Path, *
 
 
 async def test_its_result_may_come_after_a_restart(tmp_path: Path) -> None:
-    """S3 × C6: the tools are kept with the turn."""
+    """A result can arrive after a restart, because the turn keeps its tools (S3 × C6)."""
     async with runtime_with(tmp_path, [calls("where"), says("In Rome.")]) as first:
         turn = await first.send("Where am I?", client_tools=[WHERE])
         call = await started(turn)

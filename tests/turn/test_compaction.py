@@ -1,4 +1,4 @@
-"""What happens when a conversation no longer fits: R7."""
+"""Dragoman compacts a conversation that exceeds the context window (R7)."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _texts(request: Request) -> list[str]:
 
 
 async def test_what_a_summary_kept_is_in_the_next_one(tmp_path: Path) -> None:
-    """R7 x R7: nothing that was said falls between two summaries, and the later one stands for both."""
+    """No message falls between two summaries, and the later summary covers both (R7 × R7)."""
     summaries = 0
 
     def script(request: Request) -> Line:
@@ -95,7 +95,7 @@ async def test_what_a_summary_kept_is_in_the_next_one(tmp_path: Path) -> None:
         asked = ["\n".join(_texts(request)) for request in model_of(runtime).requests]
     assert summaries > 2
     before = ""
-    for text in asked:  # each request holds all that was said, or a summary that was made of it
+    for text in asked:  # each request holds every message, or a summary of it
         seen = f"{before}\n{text}" if "SUMMARY" in text else text
         told = [f"question {number} " in seen for number in range(7)]
         assert told == sorted(told, reverse=True)
@@ -107,7 +107,7 @@ async def test_what_a_summary_kept_is_in_the_next_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("policy", get_args(Policy))
 async def test_as_much_history_as_is_set_whatever_else_shortens_it(tmp_path: Path, policy: Policy) -> None:
-    """R4 x R7 x `history`: turns that are not to be sent are not sent, nor summed up, and the question is."""
+    """Turns outside `history` are neither sent nor summarized, but the user's message is sent (R4 × R7)."""
 
     @tool
     def much(times: int) -> str:
@@ -177,7 +177,7 @@ async def test_what_the_small_model_cannot_sum_up_is_summed_up_by_the_other(
 
 
 async def test_a_summary_counts_as_the_use_of_the_model_that_wrote_it(tmp_path: Path) -> None:
-    """R7 × T11: in what was used by model it was a line without a name."""
+    """Usage by model names the model of a summary, which once was a line without a name (R7 × T11)."""
     large = ScriptedModel([says("word " * 400), says("answer")], name="a/large", context=900)
     small = ScriptedModel([says("SUMMARY")], name="a/small", context=9000)
     models = {None: large, "a/large": large, "a/small": small}
@@ -192,7 +192,7 @@ async def test_a_summary_counts_as_the_use_of_the_model_that_wrote_it(tmp_path: 
 
 
 class Bounded(ScriptedModel):
-    """Refuses what is more than it can be shown, as providers do: what may be answered is counted, too."""
+    """Refuses a prompt above its limit, as providers do, and counts the maximum reply size as part of it."""
 
     async def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
         answer = request.options.get("max_tokens", 0)
@@ -207,7 +207,7 @@ class Bounded(ScriptedModel):
 async def _moved(
     folder: Path, small: Bounded, turns: int, word: str = "", **options: Any
 ) -> AsyncIterator[tuple[Runtime, ConversationHandle]]:
-    """So many turns with a model that has room; from then on one with little is asked."""
+    """Run this many turns on a model with a large context, then switch to a model with a small one."""
     large = Bounded(lambda _: says("word " * 400 + word), name="a/large", context=100_000)
     models = {None: large, "a/large": large, "a/small": small}
     async with Runtime(folder / "chat.db", model=lambda name: models[name], **options) as runtime:
@@ -219,8 +219,9 @@ async def _moved(
 
 
 async def test_what_was_said_to_a_model_with_more_room_is_summed_up_in_pieces(tmp_path: Path) -> None:
-    """R7 x another model: one request with all of it would be refused for what it is to fix. No message
-    is cut in two, where a private value would not be found (R3)."""
+    """One request with the whole history would exceed the limit that it has to fix. No chunk splits a
+    message, because a private value in it would then escape detection (R3).
+    """
     small = Bounded(lambda request: says(f"SUMMARY {len(small.requests)}"), name="a/small", context=2400)
     async with _moved(tmp_path, small, 12, "secret", private={"it": "secret"}) as (runtime, chat):
         result = await (await chat.send("the last question")).result()
@@ -265,7 +266,7 @@ async def test_what_would_be_too_many_pieces_is_told_before_anything_is_asked(tm
 
 
 class Waits(ScriptedModel):
-    """Gives its summary when it is told to."""
+    """Returns its summary when the test releases it."""
 
     def __init__(self, script: Sequence[Line]) -> None:
         super().__init__(script)
@@ -288,8 +289,10 @@ class SumsNothingUp(Plugin):
 async def test_a_compaction_that_a_restart_broke_off_does_not_end_the_turn(
     tmp_path: Path, plugin: Plugin
 ) -> None:
-    """R7 × S3: of what a person asked for, or a provider's error, no number tells after a restart. It is done
-    again; where nobody sums up any more, the turn goes on without."""
+    """No stored number shows after a restart that a user's request or a provider's error caused the
+    compaction. The compaction runs again, and without a summarizer the turn continues without it (R7 ×
+    S3).
+    """
     async with Runtime(tmp_path / "chat.db", model=Waits([says("one")] * 2), plugins=[Compaction()]) as first:
         chat = await first.conversation()
         for said in ("one", "two"):

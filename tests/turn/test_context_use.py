@@ -1,4 +1,4 @@
-"""O3: what fills a model's context."""
+"""The report shows what fills a model's context (O3)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def fetch(letters: int) -> str:
 
 
 async def test_who_brought_how_much_of_the_last_request(tmp_path: Path) -> None:
-    """O3: the shares are those of what was sent, and sum up to what was counted."""
+    """The shares describe the sent request and add up to the counted tokens (O3)."""
     script = [calls("fetch", letters=8000), says("ok"), says("again")]
     async with runtime_with(
         tmp_path, script, tools=[fetch], context=9000, system="Be short. " * 40
@@ -35,7 +35,7 @@ async def test_who_brought_how_much_of_the_last_request(tmp_path: Path) -> None:
         assert (use.shares[0].kind, use.shares[0].name) == ("calls", "fetch")
         kinds = {(one.kind, one.name) for one in use.shares}
         assert {("prompt", "settings"), ("tools", "fetch"), ("person", "")} <= kinds
-        assert ("answers", "") not in kinds  # what came of the request was not in it
+        assert ("answers", "") not in kinds  # the reply was not part of the request
         assert abs(sum(one.tokens for one in use.shares) - use.used) <= len(use.shares)
 
         without = await chat.send("and?", history=0, tools={"tools": False})
@@ -46,7 +46,7 @@ async def test_who_brought_how_much_of_the_last_request(tmp_path: Path) -> None:
 
 
 async def test_before_a_reply_it_is_estimated(tmp_path: Path) -> None:
-    """O3 × T1: also of a turn that failed, and of a model of which nobody knows what it takes."""
+    """Failed turns, and models with an unknown limit, have an estimate too (O3 × T1)."""
     async with runtime_with(tmp_path, [fails("out of order")]) as runtime:
         turn = await runtime.send("word " * 400)
         with pytest.raises(ProviderError):

@@ -16,7 +16,7 @@ from tests.runtimes import model_of, only_call, runtime_with
 
 @dataclass
 class Account:
-    """Something that cannot be stored."""
+    """An object that the store cannot serialize."""
 
     name: str
     secret: object = object()
@@ -60,7 +60,9 @@ async def test_tools_and_plugins_get_what_was_sent(tmp_path: Path, name: str) ->
 
 
 async def test_a_turn_taken_up_gets_them_from_the_factory(tmp_path: Path) -> None:
-    """S1: what was sent with it is gone with its process."""
+    """A resumed turn gets its dependencies from the factory, because those of the send died with the process
+    (S1).
+    """
     script = [calls("who"), says("1")]
     async with runtime_with(tmp_path, script, tools=[who], allow=[]) as runtime:
         chat = await runtime.conversation(user="ada@example.org")
@@ -87,7 +89,7 @@ async def test_a_factory_that_fails_fails_the_turn(tmp_path: Path) -> None:
 
 
 async def test_a_subagent_works_with_the_same_ones(tmp_path: Path) -> None:
-    """What a send brings holds for the tasks it gives away."""
+    """The dependencies of a send also apply to the tasks of its turn."""
 
     def script(request: Request) -> Line:
         if any(spec.name == "task" for spec in request.tools) and len(request.messages) == 1:

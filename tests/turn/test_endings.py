@@ -1,4 +1,4 @@
-"""A turn ends once, whenever, however often and from wherever it is cancelled (T6, H2, H7)."""
+"""A turn ends once, however often and from wherever a caller cancels it (T6, H2, H7)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LEFT_BEHIND = "does not stop and is left behind"
 
 @pytest.fixture(autouse=True)
 def left_behind(caplog: pytest.LogCaptureFixture) -> Iterator[list[str]]:
-    """What would not stop and was given up after a while: nothing, unless the test expects it."""
+    """Return the cleanups that did not stop and were abandoned: none, unless the test expects them."""
     expected: list[str] = []
     yield expected
     messages = [record.message for record in caplog.get_records("call")]
@@ -147,7 +147,7 @@ async def test_a_cancel_ends_a_turn_in_which_a_hook_hangs(tmp_path: Path, hook: 
 
 
 async def test_a_cancel_ends_a_failing_turn_as_what_it_was(tmp_path: Path) -> None:
-    """T6, T8: the error came first, and it is the caller who hears of it, not a cancellation."""
+    """The error came first, so the caller receives the error and not a cancellation (T6, T8)."""
     hangs = Hangs("on_error")
     async with runtime_with(tmp_path, [fails(RuntimeError("boom")), says("x")], plugins=[hangs]) as runtime:
         turn = await runtime.send("go")
@@ -257,7 +257,7 @@ async def test_a_cancel_from_another_process_reaches_a_running_turn(tmp_path: Pa
 
 
 async def test_a_program_that_stops_does_not_end_its_turns(tmp_path: Path) -> None:
-    """S3: who waits for the result is told so, and nobody's task is cancelled."""
+    """A caller that waits for the result receives an error, and no task of the caller is cancelled (S3)."""
     reached = asyncio.Event()
 
     @tool(replay="safe", cancellable=True)
@@ -282,7 +282,7 @@ async def test_a_program_that_stops_does_not_end_its_turns(tmp_path: Path) -> No
 
 
 async def test_a_result_stays_what_it_was_when_the_conversation_goes_on(tmp_path: Path) -> None:
-    """T3: the next turn has a path of its own."""
+    """A result stays the same because the next turn has a separate path (T3)."""
     async with runtime_with(tmp_path, [says("first"), says("second")]) as runtime:
         chat = await runtime.conversation()
         first = await chat.send("a")
@@ -297,7 +297,9 @@ async def test_a_result_stays_what_it_was_when_the_conversation_goes_on(tmp_path
 
 
 async def test_a_question_nobody_waits_for_any_more_is_closed(tmp_path: Path) -> None:
-    """C8: `asyncio.wait_for` around an ask; and the tool may ask again, the same or something else."""
+    """`asyncio.wait_for` around an ask closes the question, and the tool can ask the same or another one
+    (C8).
+    """
 
     @tool
     async def ask_fast(context: ToolContext) -> str:
@@ -326,7 +328,7 @@ async def test_a_question_nobody_waits_for_any_more_is_closed(tmp_path: Path) ->
 
 
 async def test_a_tool_may_ask_several_things_at_once(tmp_path: Path) -> None:
-    """C8: answered in any order; while it waits its time stands still."""
+    """A tool receives several answers in any order, and its time limit pauses while it waits (C8)."""
 
     @tool(timeout=1.0)
     async def survey(context: ToolContext) -> str:

@@ -1,4 +1,4 @@
-"""Agents that are exchanged at run time, in pairs with turns that run, questions that wait, and grants."""
+"""Agents exchanged at run time, in pairs with running turns, open questions and grants."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def _waiting(runtime: Runtime, agent: str | None = None) -> TurnHandle:
 
 @pytest.mark.parametrize("afterwards", AFTERWARDS.values(), ids=AFTERWARDS)
 async def test_a_turn_that_runs_keeps_its_agent(tmp_path: Path, afterwards: list[Agent]) -> None:
-    """T14: prompt, model and rules; and nobody is told that it was handed over."""
+    """A running turn keeps prompt, model and rules, and no client receives a handover event (T14)."""
     script = [calls("delete", path="a"), calls("delete", path="b"), says("done"), says("and again")]
     async with runtime_with(tmp_path, script, tools=[delete], agents=[CLERK]) as runtime:
         turn = await _waiting(runtime, "clerk")
@@ -49,7 +49,7 @@ async def test_a_turn_that_runs_keeps_its_agent(tmp_path: Path, afterwards: list
 
 
 async def test_a_grant_settles_what_it_can_beside_a_turn_whose_agent_is_gone(tmp_path: Path) -> None:
-    """P3 x T14: the answer is not an error because of somebody else's question."""
+    """The answer succeeds although a waiting question belongs to a turn whose agent is missing (P3 × T14)."""
     script = [calls("delete", path="a")] * 3 + [says("done")] * 3
     agents = [CLERK, replace(CLERK, name="gone")]
     async with runtime_with(tmp_path, script, tools=[delete], agents=agents, allow=()) as runtime:
@@ -62,7 +62,7 @@ async def test_a_grant_settles_what_it_can_beside_a_turn_whose_agent_is_gone(tmp
 
 
 async def test_a_group_of_ones_own_is_not_taken_by_that_of_agents(tmp_path: Path) -> None:
-    """C11: nothing is exchanged where the names cannot be told apart."""
+    """Dragoman refuses an exchange if a custom group and an agent's group share a name (C11)."""
     own = Group("agents", (add,))
     async with runtime_with(tmp_path, [says("hi")], tools=[own]) as runtime:
         with pytest.raises(ConfigError, match="Two tool groups have the name 'agents'"):

@@ -1,4 +1,4 @@
-"""What somebody tries in a first hour with the library, and what is said where it cannot be."""
+"""Typical first steps with the library, and the error texts for those that cannot work."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.runtimes import add, runtime_with
 
 
 async def test_questions_of_tasks_are_asked_in_one_place(tmp_path: Path) -> None:
-    """P6: who follows a turn hears what its tasks ask, and can answer it."""
+    """A client that follows a turn sees the questions of its tasks and can answer them (P6)."""
     script = [
         calls("task", agent="clerk", request="add 1 and 2"),
         calls("add", a=1, b=2),
@@ -41,7 +41,7 @@ async def test_questions_of_tasks_are_asked_in_one_place(tmp_path: Path) -> None
 
 
 async def test_one_question_after_the_other_is_answered_without_waiting_for_anything(tmp_path: Path) -> None:
-    """P3: what this handle has answered is not asked any more."""
+    """A turn handle never returns a question that it has already answered (P3)."""
     script = [calls("add", a=1, b=2) + calls("add", a=3, b=4), says("done")]
     async with runtime_with(tmp_path, script, tools=[add], allow=[]) as runtime:
         turn = await runtime.send("go")
@@ -62,7 +62,7 @@ async def test_a_result_names_the_limit_that_was_reached(tmp_path: Path) -> None
 
 
 async def test_turns_that_are_not_over_are_found_after_a_restart(tmp_path: Path) -> None:
-    """S3: also where nothing is asked."""
+    """A restart finds unfinished turns, also those without an open question (S3)."""
     async with runtime_with(tmp_path, [calls("add", a=1, b=2)], tools=[add], allow=[]) as runtime:
         turn = await runtime.send("go")
         assert await turn.reached("waiting")
@@ -75,7 +75,7 @@ async def test_turns_that_are_not_over_are_found_after_a_restart(tmp_path: Path)
 
 
 async def test_a_mistake_in_a_tool_can_be_found(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """O2: by who asks for it, since a traceback may have what was said in it."""
+    """A caller finds the traceback only on request, because it can contain private text (O2)."""
 
     @tool
     def divide(a: int) -> float:
@@ -92,7 +92,7 @@ async def test_a_mistake_in_a_tool_can_be_found(tmp_path: Path, caplog: pytest.L
 
 @pytest.mark.slow
 async def test_a_server_that_takes_its_time_is_told_of(tmp_path: Path) -> None:
-    """C10: the model will say that there is no such tool, and the person is to know why."""
+    """The model will report an unknown tool, so the user learns the reason (C10)."""
     server = McpServer(command=sys.executable, args=("-c", "import time; time.sleep(60)"))
     slow = McpSource("slow", server, workspace=tmp_path, patience=0.1)
     async with runtime_with(tmp_path, [says("hi")], tools=[slow]) as runtime:
@@ -131,7 +131,8 @@ async def test_what_is_no_tool_and_no_chain_is_told(tmp_path: Path) -> None:
 
 
 async def test_one_of_several_addresses_is_meant_by_its_name(tmp_path: Path) -> None:
-    """R9, W2: a function that gives an address is told how."""
+    """A send selects one of several addresses by name. The error for a wrong `model` value says how
+    (R9, W2)."""
     async with loopback(says("one"), says("two")) as server:
         near, far = (OpenAICompatible(server.url, model="m", name=name) for name in ("near", "far"))
         find: Any = {"near/m": near}.get

@@ -1,4 +1,4 @@
-"""Events can be followed wherever the turn runs, under the same numbers, each once (E2, N3)."""
+"""Clients can follow events in any process, under the same numbers, each event once (E2, N3)."""
 
 from __future__ import annotations
 
@@ -49,8 +49,9 @@ OWNER = textwrap.dedent(
 @pytest.mark.slow
 @pytest.mark.parametrize("late", [False, True], ids=["while it runs", "when it is over"])
 async def test_a_follower_in_another_process_gets_the_deltas(tmp_path: Path, late: bool) -> None:
-    """E2: while they come, in order and without a gap; a second follower goes on where the first left off,
-    also when the turn ended in between."""
+    """A follower receives deltas as they arrive, in order and without a gap. A second follower resumes where
+    the first stopped, also if the turn ended in between (E2).
+    """
     heard = tmp_path / "heard"
     owner = await asyncio.create_subprocess_exec(
         *python("-c", OWNER, str(tmp_path / "chat.db"), str(heard)), stdout=asyncio.subprocess.PIPE
@@ -123,7 +124,7 @@ async def test_a_turn_that_is_taken_up_here_is_followed_on(tmp_path: Path) -> No
 
 
 class Pausing(SqliteStore):
-    """Begins what is queued, and takes its time to say so."""
+    """Starts queued turns, and delays its report of the start."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -139,7 +140,7 @@ class Pausing(SqliteStore):
 
 @pytest.mark.parametrize("adopts", [True, False])
 async def test_what_is_about_to_begin_here_is_followed_here(tmp_path: Path, adopts: bool) -> None:
-    """E2 × T13: by the store it is no longer queued, and it does not run yet."""
+    """The store lists the turn as no longer queued, but it does not run yet (E2 × T13)."""
     store, may_end = Pausing(tmp_path / "chat.db"), asyncio.Event()
 
     @tool
@@ -185,7 +186,7 @@ async def test_who_waits_for_a_queued_turn_hears_when_it_begins_here(tmp_path: P
 
 
 class GoneAtTheEnd(SqliteStore):
-    """Cannot be reached when the first turn ends."""
+    """A store that is unreachable when the first turn ends."""
 
     gone = True
 
@@ -201,7 +202,7 @@ class GoneAtTheEnd(SqliteStore):
 
 
 async def test_a_turn_whose_end_is_not_stored_is_followed_until_it_is(tmp_path: Path) -> None:
-    """E2 × S3: what it told before is not all there is."""
+    """A follower waits for the stored end, because the events before it are incomplete (E2 × S3)."""
     store = GoneAtTheEnd(tmp_path / "chat.db")
     async with runtime_with(tmp_path, [says("done")], store=store) as runtime, asyncio.timeout(PATIENCE):
         turn = await runtime.send("go")
@@ -213,7 +214,7 @@ async def test_a_turn_whose_end_is_not_stored_is_followed_until_it_is(tmp_path: 
 
 
 class GoneAtTheRequest(SqliteStore):
-    """Cannot be reached when the first request is built. Works again before the reply comes."""
+    """A store that is unreachable while the first request is built, and works again before the reply."""
 
     gone = True
 
@@ -232,8 +233,9 @@ SAID = "word " * 10
 
 
 async def test_after_a_write_that_failed_nothing_is_told(tmp_path: Path) -> None:
-    """E2 × S3: the start of the reply was not told, so its text is not told, either. The next owner of the
-    turn begins the reply again."""
+    """Clients did not receive the start of the reply, so they do not receive its text either. The next owner
+    of the turn requests the reply again (E2 × S3).
+    """
     store, script = GoneAtTheRequest(tmp_path / "chat.db"), [says(SAID, waits=0.02)] * 2
     told: list[Event] = []
     async with runtime_with(tmp_path, script, store=store) as runtime, asyncio.timeout(PATIENCE):

@@ -25,7 +25,7 @@ NATIVE = stream(call_piece("fetch_page", '{"url": "http://x"}', index=0, id="c1"
 
 
 class Chat:
-    """A runtime with two tools and a model of which nothing is known."""
+    """A runtime with two tools and a model with unknown capabilities."""
 
     def __init__(self, runtime: Runtime, server: Loopback, sent: list[str]) -> None:
         self.runtime = runtime
@@ -99,7 +99,7 @@ async def test_d7_a_guess_that_is_turned_down_is_the_answer(tmp_path: Path, answ
         turn = await one.play("show me", answer)
         assert one.sent == []
         assert (await turn.result()).text == MAIL
-        assert len(one.server.bodies) == 1  # the model is not told: it made no call
+        assert len(one.server.bodies) == 1  # the model receives no error: it made no call
         if answer.by == "nobody":
             [notice] = one.notices
             assert 'allow = ["format:hermes acme/some-model"]' in notice
@@ -115,7 +115,7 @@ async def test_d7_the_answer_holds_for_the_model_from_then_on(tmp_path: Path) ->
         await one.play("mail it", allow_always())
         turn = await one.play("again", nobody_to_ask())  # another conversation
         assert (len(one.asked), one.sent) == (1, ["evil@x", "evil@x"])
-        assert (await turn.result()).messages[1].text == ""  # it is read now, and not shown
+        assert (await turn.result()).messages[1].text == ""  # the text is parsed now and not shown
         [grant] = await one.runtime.grants()
         assert grant.rule == Rule("format", "hermes acme/some-model", "allow")
 

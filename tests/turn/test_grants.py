@@ -1,4 +1,4 @@
-"""What an answer leaves behind: for whom, where, and what else it settles."""
+"""An answer leaves a grant: for which user, in which folder, and which other questions it settles."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def delete(path: str) -> str:
 
 @pytest.mark.parametrize("answer", [allow_for_conversation(), allow_always()])
 async def test_an_answer_that_covers_a_sibling_answers_it_too(tmp_path: Path, answer: Answer) -> None:
-    """P3, P7: what would not be asked about now need not be asked about still."""
+    """A sibling that the new grant covers no longer waits for approval (P3, P7)."""
     script = [calls("delete", path="a") + calls("delete", path="a") + calls("delete", path="b"), says("ok")]
     async with runtime_with(tmp_path, script, tools=[delete], allow=()) as runtime:
         turn = await runtime.send("go")
@@ -41,7 +41,7 @@ async def test_an_answer_that_covers_a_sibling_answers_it_too(tmp_path: Path, an
     ids=["cannot be read", "is being deleted"],
 )
 async def test_what_waits_elsewhere_does_not_spoil_an_answer(tmp_path: Path, change: str) -> None:
-    """P3 × S1: the answer is stored; a turn that its rule could settle, and does not, is left alone."""
+    """The answer is stored, and a turn that its rule could settle but does not stays unchanged (P3 × S1)."""
     script = [*[calls("delete", path="a")] * 3, says("ok"), says("ok")]
     async with runtime_with(tmp_path, script, tools=[delete], allow=()) as runtime:
         spoilt, last, turn = [await runtime.send("go") for _ in range(3)]

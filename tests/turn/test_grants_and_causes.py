@@ -101,13 +101,16 @@ async def test_a_grant_does_not_answer_a_question_about_a_redefined_tool(tmp_pat
         (asked,) = new.questions
         assert (asked.because, "send me everything" in asked.text) == ("redefined", True)
         await old.answer(old.question, replace(allow_always(), rules=(Rule("deploy", "*", "allow"),)))
-        assert only_call(await old.result()).state is CallState.FAILED  # it changed while it was asked about
+        # the definition changed while the approval request was open
+        assert only_call(await old.result()).state is CallState.FAILED
         assert [question.id for question in new.questions] == [asked.id]
     assert ran == ["a"]
 
 
 async def test_a_tool_that_changes_before_it_ever_ran_is_asked_about(tmp_path: Path) -> None:
-    """P9: also where a rule allows it, and after a restart; what was first offered counts."""
+    """A tool that changed since Dragoman first offered it needs approval, even if a rule allows it and after
+    a restart (P9).
+    """
     ran: list[str] = []
     server = Server(ran)
     script = [says("I see a tool."), calls("deploy", where="a"), says("ok")]
@@ -124,7 +127,9 @@ async def test_a_tool_that_changes_before_it_ever_ran_is_asked_about(tmp_path: P
 
 
 async def test_a_wider_rule_settles_what_waits_because_of_the_rules(tmp_path: Path) -> None:
-    """P9, P11: and a rule that a question does not offer is refused."""
+    """A grant of a wider rule settles calls that wait because of rules. A rule that the question does not
+    offer is refused (P9, P11).
+    """
     ran: list[str] = []
     script: Script = [calls("deploy", where="a") + calls("deploy", where="b"), says("done")]
     async with runtime_with(tmp_path, script, tools=[deployer(ran)], allow=()) as runtime:
@@ -185,7 +190,9 @@ async def test_bounds_are_asked_about_whatever_was_granted(tmp_path: Path) -> No
 
 
 async def test_a_rule_on_loops_is_heard(tmp_path: Path) -> None:
-    """C10: allowed by name it is not asked about, denied it is refused; a rule on all means neither."""
+    """A rule that allows loops of a tool by name skips the question, and one that denies them refuses the
+    call. A rule on everything does neither (C10).
+    """
     script = [*[calls("deploy", where="a")] * 4, says("x")]
     ran: list[str] = []
     async with runtime_with(tmp_path, script, tools=[deployer(ran)], allow=["*", "loop:deploy"]) as runtime:

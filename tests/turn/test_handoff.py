@@ -55,7 +55,9 @@ async def test_a_turn_that_was_handed_over_stays_so_after_a_crash(tmp_path: Path
 
 
 async def test_only_those_it_may_hand_over_to(tmp_path: Path) -> None:
-    """P1: neither by a name that is not offered, nor by an agent that may hand over to nobody."""
+    """An agent cannot hand over to a name outside its offer, and an agent without handoffs cannot hand over
+    (P1).
+    """
     script = [
         calls("hand_off", agent="desk"),
         calls("hand_off", agent="sums"),
@@ -83,7 +85,8 @@ async def test_it_is_asked_about_and_can_be_edited(tmp_path: Path) -> None:
 
 
 async def test_the_model_of_the_other_agent_answers(tmp_path: Path) -> None:
-    """T14: each agent has its own model; the turn keeps to the one it was handed to."""
+    """Each agent has a separate model, and the turn uses the model of the agent that it was handed to
+    (T14)."""
     made = {
         "small": ScriptedModel([calls("hand_off", agent="large")], name="small"),
         "large": ScriptedModel([says("deep")], name="large"),
@@ -128,7 +131,7 @@ async def test_who_goes_on_is_no_freer_than_who_handed_over(tmp_path: Path) -> N
 
 
 async def test_its_rules_hold_from_then_on(tmp_path: Path) -> None:
-    """P1: what the one may, the other may not."""
+    """After a handover the rules of the new agent decide what calls can do (P1)."""
     careful = Agent(name="careful", rules=(Rule("add", "*", "deny"),))
     free = Agent(name="free", handoffs=("careful",), rules=(Rule("add", "*", "allow"),))
     script = [
@@ -145,7 +148,7 @@ async def test_its_rules_hold_from_then_on(tmp_path: Path) -> None:
 
 
 async def test_a_task_is_bound_by_who_gave_it(tmp_path: Path) -> None:
-    """P8: a task that was opened before the conversation was handed over is no freer afterwards."""
+    """A task opened before the handover gets no more permissions from the new agent (P8)."""
     careful = Agent(name="careful", rules=(Rule("add", "*", "deny"),), handoffs=("free",))
     free = Agent(name="free", rules=(Rule("add", "*", "allow"),))
     worker = Agent(name="worker")

@@ -39,7 +39,7 @@ def _in_turn(request: Request) -> int:
 
 
 async def _asked(runtime: Runtime, **sent: Any) -> list[str]:
-    """The tools that were asked about, here and in tasks; all of it is allowed."""
+    """Return the tools that needed approval, in the turn and its tasks, and allow every call."""
     asked: dict[str, str] = {}
     turn = await runtime.send("go", **sent)
     async for _ in turn.events():
@@ -67,7 +67,7 @@ async def test_a_task_of_who_goes_on_keeps_the_stricter_mode(tmp_path: Path) -> 
 
 
 async def test_a_stricter_agent_in_a_task_is_stricter_still(tmp_path: Path) -> None:
-    """P8: what the task was given is the least, not the most."""
+    """A task has the strictest of the permissions that apply to it, not the loosest (P8)."""
     worker, strict = Agent(name="worker", handoffs=("strict",)), Agent(name="strict", mode="ask")
 
     def script(request: Request) -> Line:
@@ -81,7 +81,7 @@ async def test_a_stricter_agent_in_a_task_is_stricter_still(tmp_path: Path) -> N
 
 
 async def test_what_the_first_agent_called_is_its_own_after_a_crash(tmp_path: Path) -> None:
-    """S1: it called something and handed over in one reply; the other agent has no such tool."""
+    """One reply calls a tool and hands over, and the other agent does not have that tool (S1)."""
     agents = [Agent(name="a", handoffs=("b",)), Agent(name="b", tools=())]
     script = [calls("danger", what="x") + calls("hand_off", agent="b")]
     async with _runtime(tmp_path, script, agents, allow=["hand_off"]) as runtime:
@@ -143,8 +143,9 @@ async def test_who_is_chosen_after_a_handover_stays_when_the_turn_ends(tmp_path:
 
 @pytest.mark.parametrize("chosen", [None, "c"])
 async def test_what_is_queued_is_answered_by_who_goes_on(tmp_path: Path, chosen: str | None) -> None:
-    """T4: it is a turn that follows, with the model of who answers it. What it was sent to by name stays, and
-    so does all of it where the handover is for one turn alone."""
+    """A queued turn follows the handover and uses the model of the agent that answers it. An agent named by
+    its send stays, and a handover limited to one turn leaves every queued turn unchanged (T4).
+    """
     agents = [Agent(name="a", handoffs=("b",)), Agent(name="b", model="b/model"), Agent(name="c")]
     models = {name: ScriptedModel(partial(_hands_over, name), name=name) for name in ("a/model", "b/model")}
     async with Runtime(
@@ -164,7 +165,7 @@ async def test_what_is_queued_is_answered_by_who_goes_on(tmp_path: Path, chosen:
 
 @pytest.mark.parametrize("how", ["cancel", "stop"])
 async def test_a_handover_in_the_last_reply_of_a_turn_counts(tmp_path: Path, how: str) -> None:
-    """T6, P4: who was handed to had no step in it, and answers in the next one."""
+    """The new agent had no step in this turn, and answers in the next one (T6, P4)."""
     agents = [Agent(name="a", handoffs=("b",)), Agent(name="b")]
     script = [calls("hand_off", agent="b") + calls("danger", what="x")]
     options: dict[str, Any] = {"allow": ["hand_off"], "on_reject": "stop"}
@@ -179,7 +180,7 @@ async def test_a_handover_in_the_last_reply_of_a_turn_counts(tmp_path: Path, how
 
 
 async def test_a_handover_needs_no_model_but_that_of_the_conversation(tmp_path: Path) -> None:
-    """R1: there is none that is set for all."""
+    """A handover works if no model is set for all agents (R1)."""
     agents = [Agent(name="a", handoffs=("b",)), Agent(name="b")]
     models: dict[str | None, ScriptedModel] = {"own": ScriptedModel(partial(_hands_over, "own"), name="own")}
     async with Runtime(
@@ -191,7 +192,7 @@ async def test_a_handover_needs_no_model_but_that_of_the_conversation(tmp_path: 
 
 
 async def test_a_handover_to_who_has_no_model_here_spoils_no_ending(tmp_path: Path) -> None:
-    """T6: whatever the caller's way to find a model raises."""
+    """The turn ends although the caller's model lookup raises an exception (T6)."""
     agents = [Agent(name="a", handoffs=("b",)), Agent(name="b", model="b/model")]
     script = [calls("hand_off", agent="b") + calls("danger", what="x")]
     models: dict[str | None, ScriptedModel] = {None: ScriptedModel(script)}
@@ -209,7 +210,7 @@ def _hands_over(model: str, request: Request) -> Line:
 
 
 async def test_a_task_without_an_answer_failed(tmp_path: Path) -> None:
-    """T7: who gave it is told that there is none, and why."""
+    """The agent that gave the task receives an error with the reason for the missing answer (T7)."""
     worker = Agent(name="worker")
 
     def script(request: Request) -> Line:
@@ -276,13 +277,15 @@ async def test_a_repeated_send_begins_with_who_it_was_made_to(tmp_path: Path, ho
 
         assert "DESK" in await again()
         await chat.change(agent="expert")
-        assert "DESK" in await again()  # nobody can tell that from the handover
+        assert "DESK" in await again()  # the handover cannot show that the agent changed afterwards
         await chat.change(agent=None)
         assert "DESK" not in await again()
 
 
 async def test_a_fork_from_before_a_handover_begins_with_who_answered_there(tmp_path: Path) -> None:
-    """S1: and one from after it with who goes on; a person's choice stays in both."""
+    """A fork from before the handover starts with the earlier agent, one from after it with the new agent. A
+    user's choice stays in both (S1).
+    """
     a, b, c = Agent(name="a", handoffs=("b",)), Agent(name="b"), Agent(name="c")
     script = [says("I am a"), calls("hand_off", agent="b"), says("I am b"), *[says("x")] * 9]
     async with _runtime(tmp_path, script, [a, b, c]) as runtime:
@@ -312,7 +315,7 @@ async def test_a_fork_from_before_a_handover_goes_on_where_an_agent_is_gone(tmp_
 
 
 async def test_a_fork_from_before_a_handover_names_no_agent_where_there_was_none(tmp_path: Path) -> None:
-    """S1: where nobody had chosen one."""
+    """A fork from before the handover names no agent if the user had chosen none (S1)."""
     a, b = Agent(name="a", handoffs=("b",)), Agent(name="b")
     script = [says("I am nobody"), calls("hand_off", agent="b"), says("I am b")]
     async with _runtime(tmp_path, script, [a, b]) as runtime:
@@ -325,7 +328,7 @@ async def test_a_fork_from_before_a_handover_names_no_agent_where_there_was_none
 
 
 async def test_the_order_of_tools_is_the_same_in_all_requests_where_a_plugin_adds_one(tmp_path: Path) -> None:
-    """R2 × H3: what a provider has read of them is read again from its cache."""
+    """The tools that the provider has cached come first and in the same order (R2 × H3)."""
 
     class Adds(Plugin):
         async def on_before_request(self, request: Request, turn: TurnView) -> None:

@@ -1,4 +1,4 @@
-"""A turn that another process began: who hears of it, who may go on with it, who only answers."""
+"""A turn that another process started: processes that see it, resume it, or only answer its questions."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def test_whoever_follows_a_turn_after_a_restart_hears_what_it_asks(tmp_pat
 
 
 async def test_a_house_that_does_not_adopt_answers_and_leaves_the_turn_alone(tmp_path: Path) -> None:
-    """P6: it has not the tool; the call runs when a house that has it opens the store."""
+    """The visitor does not have the tool. The call runs when a process with the tool opens the store (P6)."""
     id, question = await _left_waiting(tmp_path)
     async with Runtime(tmp_path / "chat.db", model=ScriptedModel([]), adopts=False) as visitor:
         assert [open.id for open in await visitor.questions()] == [question]
@@ -65,7 +65,7 @@ async def test_a_house_that_does_not_adopt_answers_and_leaves_the_turn_alone(tmp
 
 
 async def test_an_answer_of_a_visitor_is_found_by_a_house_that_is_open(tmp_path: Path) -> None:
-    """P6: also if nobody ran the turn at that moment."""
+    """An open process finds the answer, also if no process ran the turn at that moment (P6)."""
     id, question = await _left_waiting(tmp_path)
     async with runtime_with(tmp_path, [says("done")], tools=[delete], allow=()) as owner:
         async with Runtime(tmp_path / "chat.db", model=ScriptedModel([]), adopts=False) as visitor:
@@ -84,7 +84,7 @@ async def test_a_turn_that_asks_nothing_here_says_where_to_look(tmp_path: Path) 
 
 
 async def test_a_turn_goes_on_only_in_a_house_that_works_in_its_folder(tmp_path: Path) -> None:
-    """S3: the call was allowed for files there; elsewhere the same names are other files."""
+    """The user allowed the call in one folder. In another folder the same names are other files (S3)."""
     here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
     here.mkdir()
     elsewhere.mkdir()

@@ -1,4 +1,4 @@
-"""B4: what a turn found stays recorded until it ends, whatever ignore files say meanwhile."""
+"""A file that a turn found stays recorded until the turn ends, even if ignore files change meanwhile (B4)."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ async def test_also_where_another_process_goes_on_with_the_turn(work: Path, dest
 
 
 async def test_also_where_a_task_of_the_turn_destroys_it(work: Path) -> None:
-    """B4 × tasks: what the giver's turn found counts in them, too."""
+    """Files that the outer turn found also count as recorded in its tasks (B4 × tasks)."""
 
     def script(request: Request) -> Line:
         if "inner" in _said(request):
@@ -106,7 +106,7 @@ async def test_the_next_turn_follows_what_the_ignore_file_says_by_then(work: Pat
 
 async def test_what_a_turn_hid_is_told_before_the_next_destroys_it_and_after(work: Path) -> None:
     """B4 × a call that may write anything: in a notice, with the diff, and by a revert of both turns."""
-    hide = calls("shell", command="echo .env > .gitignore")  # looks at everything: it is recorded
+    hide = calls("shell", command="echo .env > .gitignore")  # scans every file, so `.env` is recorded
     async with opened(work, [hide, says("1"), DESTROY["shell"], says("2")]) as runtime:
         chat = await runtime.conversation()
         first = await chat.send("hide it")

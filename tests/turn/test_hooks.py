@@ -49,7 +49,7 @@ async def test_a_plugin_may_clean_up_after_a_yield(tmp_path: Path) -> None:
 
 
 async def test_an_error_at_the_start_ends_the_turn_and_cleans_up_what_had_started(tmp_path: Path) -> None:
-    """H1, H2, H7: nobody after it starts, and `on_turn_end` is for turns that did not fail."""
+    """No later plugin starts, and `on_turn_end` runs only for turns that did not fail (H1, H2, H7)."""
     diary: list[str] = []
     plugins = [Starts("a", diary), Starts("b", diary, fails=True), Starts("c", diary)]
     async with runtime_with(tmp_path, [says("never")], plugins=plugins) as runtime:
@@ -212,7 +212,9 @@ async def test_a_draft_cannot_be_changed_and_the_error_says_what_can(tmp_path: P
 
 
 class Shouts:
-    """A filter with state: words between stars in capitals, wherever chunks are cut; an item at the end."""
+    """A stateful filter that capitalizes words between stars across chunk boundaries, and adds an item at the
+    end.
+    """
 
     def __init__(self) -> None:
         self.held = ""
@@ -233,7 +235,7 @@ class Shouts:
 
 @pytest.mark.parametrize("size", [1, 2, 5, 99])
 async def test_a_filter_changes_the_reply_in_stream_store_and_history(tmp_path: Path, size: int) -> None:
-    """H3, H4: as the seed's own merging of chunks; the same wherever they are cut."""
+    """A filtered reply merges its chunks as an unfiltered one does, wherever they are cut (H3, H4)."""
     said = "a *loud* word, and a * star"
 
     class Filters(Plugin):
@@ -270,7 +272,7 @@ async def test_a_filter_that_returns_no_list_is_told_so(tmp_path: Path) -> None:
 
 
 async def test_a_plugin_without_the_hook_is_not_asked_about_pieces(tmp_path: Path) -> None:
-    """H4: it costs nothing per chunk, because it is not called."""
+    """A plugin without the hook costs nothing per chunk, because Dragoman does not call it (H4)."""
     async with runtime_with(tmp_path, [says("hi")], plugins=[Starts("a", [])]) as runtime:
         assert Hooks(runtime.services.plugins).stream_data == []
 

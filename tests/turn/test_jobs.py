@@ -26,13 +26,13 @@ from tests.runtimes import add, runtime_with
 
 pytestmark = pytest.mark.slow
 
-SOON = 0.4  # seconds after which a turn that waits is given up
+SOON = 0.4  # seconds until a waiting turn is given up
 Opened = Callable[..., Runtime]
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.long)])
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opened:
-    """A runtime that is handed its turns, in a store of this test's own."""
+    """Return a runtime that receives its turns from a queue, with a separate store per test."""
     server: Server | None = request.getfixturevalue("postgres") if request.param == "postgres" else None
 
     def open(script: Any, **options: Any) -> Runtime:
@@ -144,7 +144,7 @@ async def test_a_provider_has_so_many_turns_at_once(opened: Opened) -> None:
 
 
 class ForgetfulJobs(MemoryJobs):
-    """Forgets whatever is put off, as a queue may."""
+    """Forgets each postponed job, as a real queue can."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -155,13 +155,13 @@ class ForgetfulJobs(MemoryJobs):
         if delay:
             self.put_off.append(turn)
             return
-        if urgent and turn in self.put_off:  # who looks for turns that nobody runs is not in a hurry
+        if urgent and turn in self.put_off:  # the search for abandoned turns is not urgent
             self.again.set()
         await super().put(turn, urgent=urgent)
 
 
 async def test_a_turn_that_met_a_limit_begins_when_there_is_a_place(tmp_path: Path) -> None:
-    """N5: and not when somebody looks again."""
+    """A turn that met a limit starts when a slot is free, and not only at the next scan (N5)."""
     jobs = ForgetfulJobs()
     store = SqliteStore(tmp_path / "chat.db")
     store.job_queue = lambda: jobs  # type: ignore[attr-defined]  # as a store does that has one
@@ -190,7 +190,9 @@ async def test_what_is_put_off_can_be_begun_now() -> None:
 
 
 async def test_a_turn_that_waits_for_a_person_holds_no_place(opened: Opened) -> None:
-    """N2: and goes on when the answer comes, with every event once."""
+    """A turn that waits for a user holds no slot, and resumes with every event once when the answer comes
+    (N2).
+    """
     limits = TurnLimits(1, give_up_after=SOON)
     async with opened(add_then_done, tools=[add], allow=(), ask=["add"], turn_limits=limits) as runtime:
         first = await runtime.send("one")
@@ -210,7 +212,7 @@ async def test_a_turn_that_waits_for_a_person_holds_no_place(opened: Opened) -> 
 
 
 async def test_an_answer_that_comes_at_once_and_one_that_comes_late_do_the_same(opened: Opened) -> None:
-    """P6, N2: before the turn is given up, in the moment, and long after."""
+    """An answer has the same effect before the turn is given up, at that moment, and long after (P6, N2)."""
     async with opened(add_then_done, tools=[add], allow=(), ask=["add"]) as runtime:
         turns = [await runtime.send(f"{n}") for n in range(4)]
         after = (0.0, SOON * 0.9, SOON * 1.1, SOON * 3)
@@ -225,7 +227,7 @@ async def test_an_answer_that_comes_at_once_and_one_that_comes_late_do_the_same(
 
 
 async def test_who_comes_when_a_turn_was_given_up_hears_what_it_asks(opened: Opened) -> None:
-    """E2, N2: nobody runs it who would tell them, and without an answer nobody will."""
+    """A client that connects to a turn without a running process still sees its question (E2, N2)."""
     async with opened(add_then_done, tools=[add], allow=(), ask=["add"]) as runtime:
         turn = await runtime.send("go")
         assert await turn.reached("waiting")
@@ -252,8 +254,9 @@ async def test_a_task_needs_no_place_of_its_own(opened: Opened) -> None:
 
 
 async def test_a_turn_whose_task_asks_counts_for_nobody(opened: Opened) -> None:
-    """N5: nothing moves either of them but a person, also where another call of the turn waits beside the
-    task."""
+    """Only a user can move the turn or its task, also if another call of the turn waits next to the task, so
+    neither counts against the user's limit (N5).
+    """
 
     def play(request: Request) -> Any:
         if "hello" in _said(request) or _has_result(request):
@@ -279,7 +282,7 @@ async def test_a_turn_whose_task_asks_counts_for_nobody(opened: Opened) -> None:
 
 
 async def test_who_waits_for_a_state_hears_of_it_also_where_the_turn_was_given_up(opened: Opened) -> None:
-    """N2, E2: whoever goes on with it."""
+    """A client that waits for a state sees it, whichever process resumes the turn (N2, E2)."""
     async with opened([calls("add", a=1, b=2), says("done")], tools=[add], allow=()) as runtime:
         turn = await runtime.send("go")
         assert await turn.reached("waiting")
@@ -290,7 +293,7 @@ async def test_who_waits_for_a_state_hears_of_it_also_where_the_turn_was_given_u
 
 
 async def test_a_tool_that_asks_while_it_runs_is_not_run_again(opened: Opened) -> None:
-    """N2 × P6: what runs in memory stays there, however long the person takes; its place is free."""
+    """A running tool stays in memory however long the user takes, and its slot is free (N2 × P6)."""
     runs: list[int] = []
 
     @tool
@@ -348,7 +351,7 @@ def node(server: Server, folder: Path, script: Any, **options: Any) -> Runtime:
 
 
 async def test_a_web_node_runs_nothing_and_shows_everything(tmp_path: Path, postgres: Server) -> None:
-    """N2, N3: the worker runs it; the events are the same, under the same numbers."""
+    """The worker runs the turn, and the web node shows the same events under the same numbers (N2, N3)."""
     options: dict[str, Any] = {"tools": [add], "ask": ["add"]}
     async with (
         node(postgres, tmp_path, [], role="web", **options) as web,
@@ -374,7 +377,9 @@ async def test_a_turn_waits_for_a_worker_to_come(tmp_path: Path, postgres: Serve
 
 
 async def test_a_worker_that_stops_hands_over_what_runs(tmp_path: Path, postgres: Server) -> None:
-    """N4: at once, and a tool that can be repeated is."""
+    """A worker that stops hands over its turns immediately, and the next worker repeats a replayable tool
+    (N4).
+    """
     gate, other = Gate(), Gate()
     other.open.set()
 
@@ -398,7 +403,7 @@ async def test_a_worker_that_stops_hands_over_what_runs(tmp_path: Path, postgres
 
 
 async def test_a_turn_that_is_handed_over_takes_its_task_along(tmp_path: Path, postgres: Server) -> None:
-    """N4 × N5: whoever has one of them alone could not tell that both only wait for a person."""
+    """A process with only one of the two turns cannot see that both wait for a user (N4 × N5)."""
     gate = Gate()
 
     def play(request: Request) -> Any:
@@ -456,7 +461,9 @@ async def test_a_role_without_a_shared_store_is_refused(tmp_path: Path) -> None:
 async def test_a_job_that_cannot_be_struck_off_leaves_no_failed_task_behind(
     tmp_path: Path, postgres: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """O2: whatever keeps the queue from it. The log says so once, and the event loop reports nothing."""
+    """If the queue cannot remove a job, the log reports it once and the event loop reports no failed task
+    (O2).
+    """
     unseen: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: unseen.append(context))
     all_run = asyncio.Barrier(8)

@@ -1,4 +1,4 @@
-"""Turns that are handed out, given up and limited, while something else happens to them."""
+"""Queued, given-up and limited turns in combination with other events."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def test_a_turn_that_waits_for_a_place_can_be_cancelled(tmp_path: Path) ->
 
 
 async def test_a_turn_is_cancelled_also_where_the_queue_has_given_every_place_away(tmp_path: Path) -> None:
-    """T9 × N5: as long as they are taken the queue hands nothing out."""
+    """A cancel takes effect although the queue hands out no turn while all slots are taken (T9 × N5)."""
     gate = Gate()
     async with (
         runtime_with(tmp_path, gate_then_done, tools=[gate.tool], turn_limits=TurnLimits(1)) as runtime,
@@ -62,7 +62,7 @@ async def test_a_turn_is_cancelled_also_where_the_queue_has_given_every_place_aw
 
 
 class Meanwhile(SqliteStore):
-    """Something happens while the signals of a turn are read."""
+    """Runs an action while a turn reads its signals."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -105,7 +105,7 @@ async def test_a_turn_that_ends_while_another_is_given_up_leaves_its_place(tmp_p
 
 
 async def test_a_turn_that_was_steered_while_it_waits_holds_no_place_either(tmp_path: Path) -> None:
-    """T13 × N2: what was said is read when it goes on."""
+    """A waiting turn that a user steered holds no slot, and reads the message when it resumes (T13 × N2)."""
 
     def play(request: Request) -> Any:
         if len(request.messages) == 1:
@@ -187,7 +187,7 @@ def _numbered(number: int) -> Notice:
 
 
 async def test_nothing_goes_on_after_a_runtime_was_closed(tmp_path: Path) -> None:
-    """E2: the last events of a turn are told while it closes; there is no store for a chore after that."""
+    """A closing runtime publishes the last events of a turn. The store is closed for later tasks (E2)."""
     before = asyncio.all_tasks()
     script = [calls("add", a=1, b=2), says("done")]
     async with runtime_with(tmp_path, script, tools=[add], allow=(), ask=["add"]) as runtime:
@@ -201,7 +201,9 @@ async def test_nothing_goes_on_after_a_runtime_was_closed(tmp_path: Path) -> Non
 
 @pytest.mark.long
 async def test_a_database_that_restarts_costs_no_call(tmp_path: Path, postgres: Server) -> None:
-    """N4: whoever lived before it lives after it, whatever became of its lock."""
+    """A process that lived before the restart still counts as alive after it, whatever happened to its lock
+    (N4).
+    """
     gate = Gate()
     runs: list[int] = []
 

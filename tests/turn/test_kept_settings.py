@@ -1,4 +1,4 @@
-"""A turn keeps what it was started with, and a repeated send keeps what it was sent with (T14)."""
+"""A turn keeps its initial settings, and a repeated send keeps those of the first send (T14)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ CAREFUL = Agent(name="careful", prompt="Be careful.")
 
 @pytest.mark.parametrize("again", ["rerun", "edit"])
 async def test_a_repeated_send_keeps_its_own_settings(tmp_path: Path, again: str) -> None:
-    """T10, T14: mode, agent, options, prompt, plugins, tools; unless told otherwise."""
+    """A repeated send keeps mode, agent, options, prompt, plugins and tools, unless the caller changes them
+    (T10, T14).
+    """
     script = [calls("add", a=1, b=1), says("2"), calls("add", a=1, b=1), says("2"), says("plain")]
     options: dict[str, Any] = {"tools": [add], "agents": [CAREFUL], "plugins": [Marks()]}
     async with runtime_with(tmp_path, script, **options) as runtime:
@@ -89,7 +91,9 @@ async def test_settings_changed_meanwhile_are_for_the_next_turn(tmp_path: Path) 
 async def test_what_is_queued_is_held_to_what_its_conversation_is_held_to_when_it_begins(
     tmp_path: Path,
 ) -> None:
-    """T13 x P8, P5, R3: it has not begun. What it was sent with stays, and what was said of it alone."""
+    """A queued turn has not started, so changes to its conversation apply to it. The message and settings of
+    its send stay (T13 × P8, P5, R3).
+    """
     script = [calls("add", a=1, b=1), says("2"), calls("add", a=2, b=2), says("4"), says("no tools")]
     async with runtime_with(tmp_path, script, tools=[add]) as runtime:
         chat = await runtime.conversation(system="Old.", review="always")
@@ -116,7 +120,9 @@ async def test_what_is_queued_is_held_to_what_its_conversation_is_held_to_when_i
 async def test_a_turn_is_taken_up_with_its_own_model_or_not_at_all(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """T14: it stays as it is, can be cancelled, and goes on where the model is."""
+    """Without its model a turn stays unchanged and can be cancelled, and it resumes where the model exists
+    (T14).
+    """
     store = tmp_path / "chat.db"
     old = ScriptedModel([calls("add", a=1, b=1), says("2")], name="old/model")
     async with Runtime(store, model=old, tools=[add]) as first:
@@ -137,7 +143,7 @@ async def test_a_turn_is_taken_up_with_its_own_model_or_not_at_all(
 
 
 class WatchingStore(SqliteStore):
-    """Looks, whenever something is told of turns, who runs them."""
+    """Records which process owns a turn whenever it stores an event."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -149,7 +155,9 @@ class WatchingStore(SqliteStore):
 
 
 async def test_who_is_told_that_a_turn_was_set_aside_finds_that_nobody_runs_it(tmp_path: Path) -> None:
-    """T14: so that it is offered to be continued, or closed, wherever it is looked at."""
+    """A client that is notified of a quarantined turn finds it without an owner, so every view offers to
+    continue or close it (T14).
+    """
     store = tmp_path / "chat.db"
     old = ScriptedModel([calls("add", a=1, b=1)], name="old/model")
     async with Runtime(store, model=old, tools=[add]) as first:
@@ -163,7 +171,7 @@ async def test_who_is_told_that_a_turn_was_set_aside_finds_that_nobody_runs_it(t
 
 
 async def test_what_was_set_aside_is_cancelled_from_a_process_that_takes_no_turns_up(tmp_path: Path) -> None:
-    """T14 × T6: whoever hears of it ends the turn by its facts."""
+    """A process that adopts no turns can cancel a quarantined turn by its facts (T14 × T6)."""
     store = tmp_path / "chat.db"
     old = ScriptedModel([calls("add", a=1, b=1)], name="old/model")
     async with Runtime(store, model=old, tools=[add]) as first:
@@ -210,7 +218,7 @@ def damage(store: Path, turn: str, *, repaired: bool = False) -> None:
 
 
 async def test_a_turn_that_cannot_be_read_stops_nothing_else(tmp_path: Path) -> None:
-    """S3, T14: others go on, it is told what it is, and cancelling or deleting it frees its branch."""
+    """Other turns continue, and the client sees the reason. Cancel or delete frees the branch (S3, T14)."""
     script = [calls("add", a=1, b=1), calls("add", a=2, b=2)]
     async with runtime_with(tmp_path, script, tools=[add], allow=()) as first:
         bad, good = await first.send("bad"), await first.send("good")
@@ -236,12 +244,12 @@ async def test_a_turn_that_cannot_be_read_stops_nothing_else(tmp_path: Path) -> 
 async def test_a_watch_that_fails_is_told_and_begun_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """S3: a store that is locked for a while costs nobody an answer."""
+    """A store that is locked for a while loses no answer of a user (S3)."""
     async with runtime_with(tmp_path, [calls("add", a=1, b=1), says("2")], tools=[add], allow=()) as runtime:
         turn = await runtime.send("go")
         assert await turn.reached("waiting")
         with closing(sqlite3.connect(tmp_path / "chat.db", isolation_level=None)) as db:
-            db.execute("ALTER TABLE signals RENAME TO hidden")  # whoever looks for signals fails
+            db.execute("ALTER TABLE signals RENAME TO hidden")  # the watcher for signals now fails
             with caplog.at_level(logging.ERROR, logger="dragoman.background"):
                 while "the watch for signals failed" not in caplog.text:
                     db.execute("UPDATE conversations SET updated = updated + 1")
@@ -265,7 +273,7 @@ async def test_a_watch_that_fails_is_told_and_begun_again(
 async def test_what_could_not_be_read_again_is_not_stored(
     tmp_path: Path, said: dict[str, Any], match: str
 ) -> None:
-    """T14 × S1: a send is refused, and leaves no turn behind."""
+    """Dragoman refuses the send and stores no turn (T14 × S1)."""
     async with runtime_with(tmp_path, []) as runtime:
         chat = await runtime.conversation()
         with pytest.raises(BadRequest, match=match):
@@ -274,7 +282,7 @@ async def test_what_could_not_be_read_again_is_not_stored(
 
 
 class LooksFirst(SqliteStore):
-    """Tells when a turn of the queue was found that may begin."""
+    """Reports when it found a queued turn that is ready to start."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -287,7 +295,7 @@ class LooksFirst(SqliteStore):
 
 
 class BeginsLate(SqliteStore):
-    """Begins what is queued only after the other one has found it."""
+    """Starts a queued turn only after the other store has found it."""
 
     def __init__(self, path: Path, other: LooksFirst) -> None:
         super().__init__(path)
@@ -300,7 +308,7 @@ class BeginsLate(SqliteStore):
 
 
 async def test_what_is_queued_is_begun_by_who_ran_the_turn_before_it(tmp_path: Path) -> None:
-    """T4 x T14: beside another process, which has another model, and no notion of what was sent along."""
+    """A second process has another model and does not know the objects passed with the send (T4 × T14)."""
     other = LooksFirst(tmp_path / "chat.db")
     own = BeginsLate(tmp_path / "chat.db", other)
     script = [calls("add", a=1, b=1), says("2"), says("own")]

@@ -1,4 +1,4 @@
-"""What a request holds, and who gave it (R1)."""
+"""The layers of a request name the source of each part (R1)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.runtimes import add, model_of, runtime_with
 
 
 async def test_every_layer_is_named_and_the_whole_is_what_was_sent(tmp_path: Path) -> None:
-    """R1, R2: prompt, options and tools; the later over the earlier, None removes."""
+    """Later layers of prompt, options and tools override earlier ones, and None removes a value (R1, R2)."""
     cook = Agent(name="cook", prompt="You cook.", options={"temperature": 0.2, "top_p": 0.5})
     sums = Group("sums", (add,), "Add rather than guess.")
     options = {"agents": [cook], "system": "Be kind.", "options": {"temperature": 0.1, "seed": 7}}

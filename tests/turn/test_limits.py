@@ -112,7 +112,9 @@ async def test_a_budget_ends_a_turn_with_an_answer(tmp_path: Path, limit: str, v
 async def test_a_budget_comes_before_a_step_that_a_plugin_asks_for(
     tmp_path: Path, limit: str, value: float, asks: str
 ) -> None:
-    """T12 x H5: a cut reply that would go on, and a plugin that never has enough."""
+    """The budget stops a cut reply that would continue, and a plugin that always asks for another step (T12 ×
+    H5).
+    """
     line = says("and so on", finish="length" if asks == "length" else None)
     line = replace(line, usage=Usage(input=10, output=5, cost=0.5))
     plugins = [_Insatiable()] if asks == "plugin" else []
@@ -127,7 +129,7 @@ async def test_a_budget_comes_before_a_step_that_a_plugin_asks_for(
 
 
 async def test_a_person_comes_before_a_budget(tmp_path: Path) -> None:
-    """T12 x T13: what is said to a turn at its limit is answered."""
+    """The model answers a user's message to a turn that is at its limit (T12 × T13)."""
 
     class Interrupts(Plugin):
         async def on_after_request(self, reply: Message, turn: TurnView, append: Appender) -> None:
@@ -141,7 +143,7 @@ async def test_a_person_comes_before_a_budget(tmp_path: Path) -> None:
 
 
 async def test_a_budget_of_calls_is_none_of_steps(tmp_path: Path) -> None:
-    """T12 x H5: an answer after the last call may go on."""
+    """A cut answer after the last allowed call can continue (T12 × H5)."""
     script = [calls("add", a=1, b=1), says("cut ", finish="length"), says("off")]
     result = await play(tmp_path, script, tools=[add], max_calls=1)
     assert result.text == "cut off"
@@ -158,7 +160,8 @@ class _Insatiable(Plugin):
 async def test_a_turn_that_is_closed_asks_for_its_answer_also_after_a_restart(
     tmp_path: Path, limited: bool
 ) -> None:
-    """T7, P10 × S3: some calls of a reply were ended, another waited for a person when all stopped."""
+    """Some calls of a reply had ended and another waited for a user when the program stopped (T7, P10 ×
+    S3)."""
     made = calls("add", a=1, b=1) + calls("report")
     options: dict[str, Any] = {"tools": [report, add], "allow": ["report"]}
     if limited:
@@ -197,7 +200,7 @@ async def test_calls_that_were_summed_up_count_also_after_a_restart(tmp_path: Pa
 
 
 class _Lossy(ScriptedModel):
-    """Its attempts have a price, of which each first one comes to no end; its replies have none."""
+    """Each request loses a first attempt that has a price, and its reply has no price."""
 
     async def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
         request.lost.append(LostReply(self.name, Usage(9, 1, cost=1.0)))
@@ -217,7 +220,7 @@ BUSY = Answer(429, {"error": {"message": "we are busy"}}, headers={"Retry-After"
 
 
 async def test_a_provider_is_not_waited_for_beyond_the_limit_of_time(tmp_path: Path) -> None:
-    """T12 x R6: the wait counts, and one that would end after the limit is not begun."""
+    """A wait for the provider counts, and a wait that would end after the limit does not start (T12 × R6)."""
     async with loopback(BUSY, says("too late")) as server:
         model = OpenAICompatible(server.url, model="a", name="one")
         async with Runtime(tmp_path / "chat.db", model=model, max_seconds=40) as runtime:
@@ -274,7 +277,7 @@ async def test_another_model_is_asked_where_there_is_no_time_to_wait_for_the_fir
 
 
 async def test_the_answer_after_a_limit_of_time_is_asked_for_again(tmp_path: Path) -> None:
-    """T7 x R6: there is no time left, and the turn ends with an answer all the same."""
+    """The turn ends with an answer although no time is left (T7 × R6)."""
     busy = replace(BUSY, headers={"Retry-After": "0"})
     async with loopback(calls("add", a=1, b=1), busy, says("enough")) as server:
         model = OpenAICompatible(server.url, model="a", name="one")
@@ -284,7 +287,7 @@ async def test_the_answer_after_a_limit_of_time_is_asked_for_again(tmp_path: Pat
 
 
 async def test_the_answer_is_asked_for_again_where_a_person_took_all_the_time(tmp_path: Path) -> None:
-    """T12 x R6 x S3: the limit was passed before the provider was busy, and before a restart."""
+    """The turn passed its limit before the restart and before the provider was busy (T12 × R6 × S3)."""
     busy = replace(BUSY, headers={"Retry-After": "0"})
     async with loopback(calls("add", a=1, b=1), busy, says("two")) as server:
 

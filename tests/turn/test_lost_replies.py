@@ -1,4 +1,4 @@
-"""T12: what a provider said that a reply used counts once, also where the reply came to no end."""
+"""Usage that a provider reports for a reply counts once, also if the reply never ended (T12)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SAYS = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delt
 _COUNTS = {"prompt_tokens": 90, "completion_tokens": 10}
 _CANDIDATE = {"content": {"parts": [{"text": "Hal"}]}}
 
-# What comes of a reply before it breaks off, by wire: its usage is told first, or in every chunk.
+# The start of a reply before it breaks off, by wire format. Its usage comes first, or in every chunk.
 HEADS = {
     "anthropic_messages": sse(_STARTS, _SAYS),
     "openai_chat": sse({"choices": [{"index": 0, "delta": {"content": "Hal"}}], "usage": _COUNTS}),
@@ -98,7 +98,7 @@ async def _spent(runtime: Runtime) -> Usage:
 
 
 async def _counted(runtime: Runtime, turn: TurnHandle) -> list[Usage]:
-    """In the turn, in its conversation, in its trace, and for whoever pays."""
+    """Return the usage of the turn, its conversation, its trace and its user."""
     conversation = await runtime.store.conversation((await turn.trace()).conversation)
     return [
         (await turn.turn()).usage,
@@ -110,7 +110,7 @@ async def _counted(runtime: Runtime, turn: TurnHandle) -> list[Usage]:
 
 @pytest.mark.parametrize("wire", HEADS)
 async def test_what_a_cancelled_reply_used_counts(wire: str, tmp_path: Path) -> None:
-    """T12 × T9: who cancels in time does not talk for nothing."""
+    """A user cannot avoid a limit by cancelling in time (T12 × T9)."""
     stalls = Stream((HEADS[wire],), "stalls")
     async with _talking(tmp_path, wire, stalls, max_daily_tokens=100) as (runtime, _):
         turn = await runtime.send("go")
@@ -133,7 +133,7 @@ async def test_what_a_reply_used_that_broke_off_counts(wire: str, tmp_path: Path
 
 @pytest.mark.parametrize("wire", NO_COUNTS)
 async def test_counts_that_are_none_hide_no_error(wire: str, tmp_path: Path) -> None:
-    """T12 × R6: what was wrong is told as ever, and a chain goes on."""
+    """Invalid counts hide no error, and a chain of models continues (T12 × R6)."""
     async with _talking(tmp_path, wire, Stream((NO_COUNTS[wire],), "dies")) as (runtime, _):
         turn = await runtime.send("go")
         with pytest.raises(ProviderError, match="broke in the middle"):
@@ -142,7 +142,7 @@ async def test_counts_that_are_none_hide_no_error(wire: str, tmp_path: Path) -> 
 
 
 async def test_what_a_reply_used_that_a_stop_broke_off_counts(tmp_path: Path) -> None:
-    """T12 × S2: the reply is asked for again, and both are paid for."""
+    """Dragoman requests the reply again, and both attempts count (T12 × S2)."""
     stalls = Stream((HEADS["anthropic_messages"],), "stalls")
     async with _talking(tmp_path, "anthropic_messages", stalls) as (runtime, _):
         turn = await runtime.send("go")
@@ -175,7 +175,7 @@ async def test_what_an_attempt_used_is_stored_before_the_next_and_counts_once(tm
 
 
 async def test_a_turn_that_is_taken_up_in_a_wait_counts_nothing_twice(tmp_path: Path) -> None:
-    """T12 × S2: what was lost before the restart, and the answer after it."""
+    """The usage before the restart and the usage of the answer after it each count once (T12 × S2)."""
     held = asyncio.Event()
 
     async def waits(_: float) -> None:
@@ -193,7 +193,7 @@ async def test_a_turn_that_is_taken_up_in_a_wait_counts_nothing_twice(tmp_path: 
 
 
 async def test_what_a_model_used_counts_as_its_own_where_the_next_of_a_chain_answers(tmp_path: Path) -> None:
-    """T12 × R6: by model, for whoever pays."""
+    """The user's usage lists each model of a chain separately (T12 × R6)."""
 
     async def at_once(_: float) -> None:
         pass
@@ -256,7 +256,7 @@ class _Refuses(Plugin):
 
 
 async def test_a_whole_reply_that_is_asked_for_again_counts(tmp_path: Path) -> None:
-    """T12 × H6: both are paid for."""
+    """A discarded reply and its repetition both count (T12 × H6)."""
     script = (says("First.", usage=Usage(5, 6)), says("Second.", usage=Usage(2, 1)))
     async with _talking(tmp_path, "openai_chat", *script, plugins=[_Refuses()]) as (runtime, _):
         turn = await runtime.send("go")
@@ -267,7 +267,7 @@ async def test_a_whole_reply_that_is_asked_for_again_counts(tmp_path: Path) -> N
 
 
 class _Ponders(Plugin):
-    """Is not done with a reply when the program stops."""
+    """Has not finished its reply when the program stops."""
 
     def __init__(self) -> None:
         self.began = asyncio.Event()
@@ -291,14 +291,14 @@ async def test_a_whole_reply_counts_that_a_stop_keeps_from_being_stored(tmp_path
 
 
 class _KeepsBack(Plugin):
-    """Lets nobody have a reply."""
+    """Withholds every reply."""
 
     async def on_message_append(self, appending: Appending, turn: TurnView) -> None:
         appending.prevent()
 
 
 async def test_a_reply_that_a_plugin_keeps_back_counts(tmp_path: Path) -> None:
-    """T12 × H6: it is in no message, and is paid for."""
+    """A withheld reply is in no message, and its usage counts (T12 × H6)."""
     script = says("Hello.", usage=Usage(5, 6))
     async with _talking(tmp_path, "openai_chat", script, plugins=[_KeepsBack()]) as (runtime, _):
         turn = await runtime.send("go")

@@ -1,4 +1,4 @@
-"""The machine alone: its table, its refusals, and what no order of facts can break."""
+"""The pure state machine: its table, its refusals, and its invariants for every order of facts."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_streaming_and_tool_calls_alternate() -> None:
 
 
 def test_a_program_waits_with_its_calls_and_ends_after_them() -> None:
-    """G2, G3: in which order its calls ended is known by their facts."""
+    """The facts of its calls show the order in which they ended (G2, G3)."""
     made = CallsMade("c1", (InnerCall("i1", "a", "x"), InnerCall("i2", "b", "y")))
     running = (*ONE_CALL, CallStarted("c1", at=5.0), made)
     assert replay(running).unsettled == ("c1", "i1", "i2")
@@ -158,7 +158,7 @@ REFUSED: dict[str, tuple[tuple[Fact, ...], Fact, str]] = {
     "a failure before a result": (RUNNING, TurnFailed("boom"), "have no result: c1"),
     "a call that nobody made": (ONE_CALL, CallStarted("c9"), "the turn has no call c9"),
     "a result of what never ran": (ONE_CALL, CallFinished("c1", CallState.COMPLETED), "call c1 is pending"),
-    # P6: a question is answered once, and what was asked about starts only with a yes
+    # An approval request has one answer, and its call starts only if that answer is yes (P6).
     "a late answer": (
         (*ASKED, CallFinished("c1", CallState.REJECTED)),
         QuestionAnswered("c1", "q1", "allow", "h"),

@@ -33,7 +33,7 @@ def opened(folder: Path, script: Any, **options: Any) -> Runtime:
 
 
 async def test_a_tool_is_found_loaded_and_called(tmp_path: Path) -> None:
-    """L1: it is offered from the next request on, and in the next turn."""
+    """A loaded tool is in every request from the next one on, and in the next turn (L1)."""
     async with opened(tmp_path, [*SCRIPT, says("Again.")]) as runtime:
         chat = await runtime.conversation()
         result = await (await chat.send("Water the plants.")).result()
@@ -68,7 +68,9 @@ async def test_a_call_by_the_right_name_loads_the_tool(tmp_path: Path) -> None:
 
 
 async def test_what_is_found_is_a_function_of_a_program(tmp_path: Path) -> None:
-    """L1 × G1: its definition comes last, so that what was before it stays the same; L4: as a name does."""
+    """A loaded tool's definition comes last, so the earlier ones stay the same. Programs call it by name (L1
+    × G1, L4).
+    """
     code = "await water_plants()\nawait tool_9()\n'done'"
     script = [SCRIPT[0], calls("run_program", code=code), says("Done.")]
     async with runtime_with(tmp_path, script, tools=[Hub(*TOOLS), "programs"]) as runtime:

@@ -1,4 +1,4 @@
-"""Whatever a model replies, a turn ends within its limits (T7, T12, C10)."""
+"""A turn ends within its limits, whatever a model replies (T7, T12, C10)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.patience import PATIENCE
 from tests.runtimes import add, with_tables
 from tests.sweeps import examples, some
 
-MANY = 400  # more requests than any limit allows: whoever gets here never ends
+MANY = 400  # more requests than any limit allows, so a turn that gets here never ends
 
 
 hopeless: SearchStrategy[Line] = st.one_of(

@@ -31,7 +31,7 @@ def opened(work: Path, script: list[Line], allow: Sequence[str] = ("*",)) -> Run
 
 
 async def test_a_call_is_made_anew_as_if_it_had_not_been_made(work: Path) -> None:
-    """With the files left as they are, the tool refuses to write over what nobody has read."""
+    """Without the revert, the tool refuses to overwrite a file that the model has not read."""
     async with opened(work, [*WRITES, says("refused"), says("done")]) as runtime:
         chat = await runtime.conversation()
         (call,) = calls_of((await (await chat.send("go")).result()).messages)
@@ -71,7 +71,7 @@ async def test_what_does_not_begin_leaves_the_files_as_they_were(work: Path) -> 
 
 
 async def test_what_a_person_made_of_it_since_keeps_it_from_beginning(work: Path) -> None:
-    """B2: nothing of theirs is lost, and nothing begins."""
+    """The user's changes stay, and no turn starts (B2)."""
     async with opened(work, WRITES) as runtime:
         chat = await runtime.conversation()
         (call,) = calls_of((await (await chat.send("go")).result()).messages)
@@ -83,7 +83,7 @@ async def test_what_a_person_made_of_it_since_keeps_it_from_beginning(work: Path
 
 
 async def test_what_runs_is_not_taken_back_under_its_feet(work: Path) -> None:
-    """T13: and so nothing is taken back, either."""
+    """A call of a running turn cannot run again, so its files stay unchanged (T13)."""
     script = [*WRITES[:1], calls("read_file", path="a.txt")]
     async with opened(work, script, allow=["files.write"]) as runtime:
         chat = await runtime.conversation()

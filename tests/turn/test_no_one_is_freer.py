@@ -1,4 +1,4 @@
-"""A task is never freer than who gave it (P9, docs/guide/agents.md)."""
+"""A task never has more permissions than the agent that gave it (P9, docs/guide/agents.md)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ READER = Agent(name="reader", rules=(Rule("shell", "*", "deny"), Rule("task", "*
 
 @pytest.mark.parametrize("agent", ["reader", None])
 async def test_a_task_may_not_what_its_giver_may_not(tmp_path: Path, agent: str | None) -> None:
-    """P9: denied by the agent that gives the task, or by the settings; also through a task of a task."""
+    """A denial by the giver's rules or the settings binds the task, and a task of that task (P9)."""
     ran.clear()
     script = [
         calls("task", agent="admin", request="list"),
@@ -73,8 +73,9 @@ async def test_a_task_that_its_giver_may_give_runs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("giver", [None, "asker"])
 async def test_what_its_giver_is_asked_about_a_task_is_asked_about(tmp_path: Path, giver: str | None) -> None:
-    """P13: task x ask. By the settings or by the giver's own rules, whatever the rules of the task's agent
-    allow; and a grant settles it, as it would for the giver."""
+    """A call that needs approval for the giver, by settings or by its rules, needs it in the task. Rules of
+    the task's agent cannot allow it, and a grant settles it as for the giver (P13: task × ask).
+    """
     ran.clear()
     script = [
         calls("task", agent="admin", request="list"),
@@ -102,7 +103,7 @@ async def test_what_its_giver_is_asked_about_a_task_is_asked_about(tmp_path: Pat
 async def test_what_a_person_denied_in_a_conversation_is_denied_to_its_tasks(
     tmp_path: Path, scope: Scope
 ) -> None:
-    """P9 x P11: a denial by an answer holds for the task, whatever its agent may."""
+    """A user's denial in the conversation binds the task, whatever its agent allows (P9 × P11)."""
     ran.clear()
     script = [
         calls("shell", command="ls"),
@@ -126,7 +127,7 @@ async def test_what_a_person_denied_in_a_conversation_is_denied_to_its_tasks(
 
 
 async def test_a_denial_settles_what_waits_in_tasks(tmp_path: Path) -> None:
-    """P9 x P11: nobody need answer there what can only be a no."""
+    """Waiting calls of tasks that a new denial covers are refused without an answer (P9 × P11)."""
     ran.clear()
     both = calls("task", agent="clerk", request="list") + calls("shell", command="ls")
 

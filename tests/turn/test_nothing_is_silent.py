@@ -1,4 +1,4 @@
-"""A library's caller hears of a tool that did not run, and of a question that waits."""
+"""A library's caller learns of a tool that did not run, and of an approval request that waits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Whether a call may run is decided in one place: at first, after an edit, on the way, and again."""
+"""One function decides whether a call can run: at first, after an edit, during the call, and when it
+repeats."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ from tests.turn.deploying import Careful, by_place, deployer, waiting
 
 
 async def test_edited_arguments_do_not_pass_a_denial(tmp_path: Path) -> None:
-    """P9: once, and for always; nothing is granted for what did not run."""
+    """A denied edit does not run, whether allowed once or always, and leaves no grant (P9)."""
     (tmp_path / "secrets").mkdir()
     (tmp_path / "secrets" / "key.txt").write_text("12345")
     (tmp_path / "a.txt").write_text("a")
@@ -72,7 +73,8 @@ async def test_edited_arguments_do_not_pass_the_bounds_or_a_plugin(tmp_path: Pat
 
 
 async def test_what_a_plugin_asks_about_the_edited_call_is_asked(tmp_path: Path) -> None:
-    """P9: nobody has said yes to production yet."""
+    """A plugin's question about the edited arguments reaches the user, because the user did not approve
+    them (P9)."""
     ran: list[str] = []
     async with runtime_with(
         tmp_path,
@@ -110,7 +112,7 @@ async def test_a_grant_made_with_edited_arguments_is_for_what_ran(tmp_path: Path
 
 
 async def test_a_rule_that_denies_by_now_is_kept_when_the_answer_comes(tmp_path: Path) -> None:
-    """P9: the call was asked about before the rule was there."""
+    """A denial that is newer than the approval request still refuses the call (P9)."""
     ran: list[str] = []
     script: Script = [calls("deploy", where="a"), says("done")]
     async with runtime_with(tmp_path, script, tools=[deployer(ran)], allow=()) as first:
@@ -140,7 +142,7 @@ async def test_a_rule_that_denies_by_now_is_kept_when_the_answer_comes(tmp_path:
 async def test_a_search_shows_nothing_that_a_rule_keeps_back(
     tmp_path: Path, name: str, arguments: dict[str, Any], rule: str
 ) -> None:
-    """P9: each file is judged by its path in the workspace, wherever the search began."""
+    """Each file counts by its path in the workspace, wherever the search started (P9)."""
     (tmp_path / "secrets").mkdir()
     (tmp_path / "secrets" / "key.txt").write_text("12345\n")
     (tmp_path / "open.txt").write_text("12345\n")
@@ -161,7 +163,9 @@ async def test_a_search_shows_nothing_that_a_rule_keeps_back(
 
 
 async def test_a_tool_that_meets_something_new_asks_for_it(tmp_path: Path) -> None:
-    """P9: allowed by a rule it goes on, denied it fails, else a person decides, perhaps for always."""
+    """A tool that needs a new permission continues if a rule allows it and fails if one denies it. Otherwise
+    the user decides, with an option for always (P9).
+    """
     met: list[str] = []
 
     @tool(pattern="start")
@@ -194,7 +198,7 @@ async def test_a_tool_that_meets_something_new_asks_for_it(tmp_path: Path) -> No
 
 
 async def test_a_tool_that_meets_the_same_twice_asks_once(tmp_path: Path) -> None:
-    """P9: who allowed it once is not shown as being asked again."""
+    """A user who allowed it once does not see a second approval request (P9)."""
 
     @tool(pattern="start")
     async def walk(start: str, context: ToolContext) -> str:
@@ -218,7 +222,7 @@ async def test_a_tool_that_meets_the_same_twice_asks_once(tmp_path: Path) -> Non
 async def test_a_refused_call_that_comes_again_is_refused_by_itself_and_then_closes_the_turn(
     tmp_path: Path,
 ) -> None:
-    """P10: the person is asked once."""
+    """Dragoman asks the user once and then refuses the repetition (P10)."""
     ran: list[str] = []
     script = [*[calls("deploy", where="a")] * 9, says("never reached")]
     async with runtime_with(tmp_path, script, tools=[deployer(ran)], allow=()) as runtime:
@@ -249,7 +253,9 @@ async def test_a_refused_call_is_refused_by_itself_in_another_version_of_the_ans
 
 
 async def test_a_person_who_says_something_after_a_refusal_is_asked_again(tmp_path: Path) -> None:
-    """P10 x T13: they may have changed their mind; what they say does not allow it by itself."""
+    """A user who sends a message after a refusal can have changed their mind, so the call needs approval
+    again. The message itself allows nothing (P10 × T13).
+    """
     ran: list[str] = []
     script = [calls("deploy", where="a"), calls("deploy", where="a"), says("ok")]
     async with runtime_with(tmp_path, script, tools=[deployer(ran)], allow=()) as runtime:
@@ -276,7 +282,7 @@ async def test_a_call_with_other_arguments_is_not_the_one_that_was_refused(tmp_p
 
 
 async def test_reject_and_stop_ends_the_calls_of_the_turn(tmp_path: Path) -> None:
-    """P10: what else waits is released, and the model is asked for its answer without tools."""
+    """The other waiting calls end, and the model writes its answer without tools (P10)."""
     ran: list[str] = []
     script = [calls("deploy", where="a") + calls("deploy", where="b"), says("then not")]
     async with runtime_with(tmp_path, script, tools=[deployer(ran)], allow=()) as runtime:

@@ -1,4 +1,4 @@
-"""Answers of a type (R8): what fits is a value, what does not goes back to the model, within limits."""
+"""A valid typed answer is a value, and an invalid one goes back to the model, within limits (R8)."""
 
 from __future__ import annotations
 
@@ -82,7 +82,8 @@ GOOD = '{"number": "A-1", "total": 12.5}'
     ],
 )
 async def test_an_answer_is_a_value_of_its_type(tmp_path: Path, type: Any, text: str, value: Any) -> None:
-    """R8: a model, a dataclass, a TypedDict, a union, a plain type; also where words stand around it."""
+    """A model class, dataclass, TypedDict, union or plain type parses, also with prose around the JSON
+    (R8)."""
     async with runtime_with(tmp_path, [says(text)]) as runtime:
         turn = await runtime.send("go", output_type=type)
         assert (await turn.result()).output == value
@@ -134,7 +135,7 @@ async def test_checks_of_ones_own_send_the_model_back(tmp_path: Path) -> None:
 
 
 async def test_tools_come_before_the_answer(tmp_path: Path) -> None:
-    """R8, T7: a reply with calls is no answer, whatever its text is."""
+    """A reply with calls is not an answer, whatever its text (R8, T7)."""
     script = [says("let me see") + calls("add", a=1, b=2), says('{"value": 3}')]
     async with runtime_with(tmp_path, script, tools=[add]) as runtime:
         turn = await runtime.send("go", output_type=int)
@@ -153,7 +154,7 @@ async def test_the_answer_at_the_round_limit_is_of_the_type(tmp_path: Path) -> N
 
 
 async def test_a_refusal_is_not_asked_again(tmp_path: Path) -> None:
-    """R8: a model that refuses is not pressed; the result says that there is no value."""
+    """After a model's refusal Dragoman does not ask again, and the result reports no value (R8)."""
     async with runtime_with(tmp_path, [says("I cannot.", finish="refusal")]) as runtime:
         result = await (await runtime.send("go", output_type=Invoice)).result()
         with pytest.raises(OutputInvalid, match="refusal"):
@@ -161,15 +162,16 @@ async def test_a_refusal_is_not_asked_again(tmp_path: Path) -> None:
 
 
 async def test_a_continued_answer_is_read_as_one(tmp_path: Path) -> None:
-    """R8 and T12: what was cut off by the length limit is half a value, not a wrong one."""
+    """Text that the length limit cut off is half a value, and not an invalid one (R8, T12)."""
     script = [says(GOOD[:10], finish="length"), says(GOOD[10:])]
     async with runtime_with(tmp_path, script) as runtime:
         assert (await (await runtime.send("go", output_type=Invoice)).result()).output.number == "A-1"
 
 
 async def test_the_schema_is_kept_with_the_turn(tmp_path: Path) -> None:
-    """R8 and S1: a process that has the schema alone holds the model to that, and the type can be named
-    again."""
+    """A process that has only the stored schema still checks the answer, and a caller can pass the type again
+    (R8, S1).
+    """
     script = [calls("add", a=1, b=2), says("three")]
     async with runtime_with(tmp_path, script, tools=[add], allow=[]) as runtime:
         turn = await runtime.send("go", output_type=Place)
@@ -211,7 +213,7 @@ class Node(BaseModel):
 async def test_a_value_that_is_asked_for_in_an_object_grows_with_it_and_without(
     tmp_path: Path, text: str
 ) -> None:
-    """R8: a type that holds itself is asked for under a name, which a model may leave out."""
+    """A recursive type is requested under a field name that the model can omit (R8)."""
     async with Runtime(tmp_path / "chat.db", model=ScriptedModel([says(text)], piece=4)) as runtime:
         turn = await runtime.send("go", output_type=Node)
         seen = [value async for value in turn.partial_outputs()]
@@ -252,7 +254,7 @@ async def test_a_cancelled_turn_has_no_value(tmp_path: Path) -> None:
 
 
 async def test_a_limit_comes_before_another_attempt(tmp_path: Path) -> None:
-    """R8 and T12: what does not fit is not asked for again above the budget, and is no value."""
+    """An invalid answer gets no repetition above the budget and gives no value (R8, T12)."""
     async with runtime_with(tmp_path, lambda _: says("{}"), max_tokens=1) as runtime:
         turn = await runtime.send("go", output_type=Place)
         result = await turn.result()
@@ -268,7 +270,7 @@ class Notes(Plugin):
 
 @pytest.mark.parametrize("plugins", [(), (Notes(),)])
 async def test_what_a_check_refused_at_a_limit_is_no_value(tmp_path: Path, plugins: Sequence[Plugin]) -> None:
-    """R8 and T12: it would parse; it was refused all the same, whatever a plugin adds after that."""
+    """A refused answer would parse but gives no value, whatever a plugin adds later (R8, T12)."""
 
     def never(place: Place) -> bool:
         return False
@@ -281,7 +283,9 @@ async def test_what_a_check_refused_at_a_limit_is_no_value(tmp_path: Path, plugi
 
 
 async def test_an_attempt_that_was_not_made_does_not_count(tmp_path: Path) -> None:
-    """R8 and S1: told to try again, and then the process died; the hook runs again for the same reply."""
+    """The process dies after asking the model to try again, and the hook runs again for the same reply (R8,
+    S1).
+    """
 
     class Slow(Plugin):
         async def on_after_request(self, reply: Message, turn: TurnView, append: Appender) -> None:
@@ -317,7 +321,9 @@ class TakesSteering(SqliteStore):
 
 
 async def test_what_is_said_after_an_answer_does_not_make_it_unfit(tmp_path: Path) -> None:
-    """R8, T13 and S3: steered at its end, and then the process died; the hook runs again for the answer."""
+    """A user steers the turn at its end and the process dies. The hook runs again for the answer (R8, T13,
+    S3).
+    """
 
     class Steers(Plugin):
         async def on_after_request(self, reply: Message, turn: TurnView, append: Appender) -> None:
@@ -353,7 +359,7 @@ def test_a_number_that_json_cannot_say_does_not_fit(number: str) -> None:
 
 
 def test_a_long_answer_is_read_in_no_time() -> None:
-    """R8: a value of many lines is looked for once, not once for each of its braces."""
+    """The parser searches a long answer once, and not once for each brace (R8)."""
     rows = [{"name": f"Place {number}", "people": number} for number in range(5000)]
     text = json.dumps(rows, indent=2)
     output = Output(list[Place])
@@ -367,7 +373,7 @@ def test_a_long_answer_is_read_in_no_time() -> None:
     "output", [Output(int), Output(dict), SchemaOutput(spec_of_schema({"type": "array"}))]
 )
 def test_a_value_without_a_bottom_does_not_fit(text: str, output: Output[Any]) -> None:
-    """R8 and T6: however deeply a model nests, it is told that this is no answer."""
+    """A model that nests too deeply receives an error that its answer is invalid (R8, T6)."""
     output.parse_partial(text)
     with suppress(Unfit):
         output.parse(text)
@@ -375,7 +381,9 @@ def test_a_value_without_a_bottom_does_not_fit(text: str, output: Output[Any]) -
 
 @pytest.mark.parametrize("name", ["max_round", "sytem", "output"])
 async def test_an_option_nobody_knows_is_refused(tmp_path: Path, name: str) -> None:
-    """R9: by every door of the library, with the nearest name, before anything is stored."""
+    """Every entry point of the library refuses an unknown option and suggests the nearest name, before it
+    stores anything (R9).
+    """
     options: Any = {name: 3}
     async with runtime_with(tmp_path, []) as runtime:
         with pytest.raises(BadRequest, match=f"Unknown option '{name}'"):
@@ -413,7 +421,7 @@ def test_a_type_that_cannot_be_described_is_refused() -> None:
 
 @given(st.lists(st.integers() | st.text() | st.dictionaries(st.text(), st.booleans())))
 def test_any_value_is_read_back_from_prose(values: list[Any]) -> None:
-    """R8: what a model writes as JSON is the value, whatever stands around it."""
+    """A JSON value in the answer is the result, whatever prose surrounds it (R8)."""
     output: Output[Any] = Output(list)
     text = json.dumps(values)
     for written in (text, f"```json\n{text}\n```", f"Sure:\n{text}\nDone.", json.dumps({"value": values})):

@@ -1,4 +1,4 @@
-"""Several tasks of one reply run at the same time, each with its own budget; one answer is made of them."""
+"""Several tasks of one reply run at the same time, each with a separate budget, and form one answer."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def answers(name: str, place: int) -> Line:
 
 
 def results_of(runtime: Runtime) -> list[str]:
-    """What the asking model read."""
+    """Return the results that the requesting model received."""
     last = model_of(runtime).requests[-1].messages
     made = [part for message in last for part in message.parts if isinstance(part, ToolCall)]
     return [call.result.text for call in made if call.result is not None]
@@ -121,7 +121,7 @@ async def test_one_that_fails_is_told_beside_the_others_answer(tmp_path: Path, e
 
 
 async def test_each_of_them_has_to_be_allowed(tmp_path: Path) -> None:
-    """P1: a rule for one is no rule for the other."""
+    """A rule for one task does not apply to the other (P1)."""
     async with runtime_with(
         tmp_path, asking(answers), agents=[OPTIMIST, PESSIMIST], allow=["task:optimist"]
     ) as runtime:
@@ -133,7 +133,7 @@ async def test_each_of_them_has_to_be_allowed(tmp_path: Path) -> None:
 
 
 async def test_none_of_them_is_freer_than_who_asked(tmp_path: Path) -> None:
-    """P1: what is denied to the turn is denied to both, whatever their own rules say."""
+    """A denial for the turn binds both tasks, even if their rules allow the tool (P1)."""
     free = [agent(name, rules=(Rule("notes.write", "*", "allow"),)) for name in ("optimist", "pessimist")]
     strict = Agent(name="strict", rules=(Rule("notes.write", "*", "deny"),))
     script = asking(lambda name, place: [calls("note", text=name), says("tried")][place])
@@ -166,7 +166,7 @@ async def test_cancelling_the_turn_cancels_all_of_them(tmp_path: Path) -> None:
 
 
 async def test_after_a_restart_only_the_unfinished_one_goes_on(tmp_path: Path) -> None:
-    """S3: one has answered, the other waits for a person; nobody is asked twice."""
+    """One task has answered and the other waits for a user. No question appears twice (S3)."""
     asked: Counter[str] = Counter()
 
     def inner(name: str, place: int) -> Line:

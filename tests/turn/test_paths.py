@@ -1,4 +1,4 @@
-"""What ended turns leave in memory is bounded in bytes, and goes with its conversation (S1)."""
+"""Memory of ended turns has a limit in bytes, and goes with its conversation (S1)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _kept(runtime: Runtime) -> int:
 
 @pytest.mark.slow
 async def test_long_conversations_are_not_all_kept_in_memory(tmp_path: Path) -> None:
-    """S1: twenty of them with four megabytes each, and each can be gone on with."""
+    """Twenty conversations of four megabytes each stay usable (S1)."""
     script = [says("yes")] * 20 + [says("still here")]
     async with runtime_with(tmp_path, script) as runtime:
         chats = [await runtime.conversation() for _ in range(20)]

@@ -1,4 +1,4 @@
-"""No sequence of answers lets a call run that a rule denies, or that nobody allowed (P1, P9)."""
+"""No sequence of answers runs a call that a rule denies or that no rule or user allowed (P1, P9)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ words = st.sampled_from(["go", "*", "other", "g*", "loop", "format"])
 actions: st.SearchStrategy[Action] = st.sampled_from(get_args(Action))
 rules = st.lists(st.builds(Rule, words, patterns, actions), max_size=4)
 most_of_all_allowed = rules | rules.map(lambda some: [Rule("*", "*", "allow"), *some])
-granted: st.SearchStrategy[Action] = st.sampled_from(["allow", "deny"])  # nobody grants that they are asked
+granted: st.SearchStrategy[Action] = st.sampled_from(["allow", "deny"])  # no grant has the action "ask"
 given_rules = st.lists(st.builds(Rule, words, patterns, granted), max_size=4)
 modes: st.SearchStrategy[Mode] = st.sampled_from(["auto", "ask", "manual"])
 wishes = st.lists(st.sampled_from([Reason("plugin", "Really?"), Reason("loop", "Again?")]), max_size=2)
@@ -44,8 +44,8 @@ def go(places: list[str]) -> str:
 
 
 FORMAT = "hermes my/model"
-many = settings(max_examples=500)  # it is pure: thirty found neither of two holes that were made on purpose
-# Half of what bears on a call lets it run: else everything is refused or asked about for some other reason.
+many = settings(max_examples=500)  # a pure function; 30 examples found neither of two intentional holes
+# Half of the authorities let the call run. Otherwise other reasons would decide nearly every call.
 authorities = st.builds(
     Authority,
     rules=most_of_all_allowed,
@@ -61,14 +61,15 @@ touched = st.lists(st.sampled_from(PLACES), min_size=1, max_size=3)
 
 
 def denied(place: str, authority: Authority) -> bool:
-    given = [rule for rule in authority.grants if rule.action == "deny"]  # whatever was allowed later
+    given = [rule for rule in authority.grants if rule.action == "deny"]  # despite later allow rules
     layers = [authority.rules, authority.bounds, given, *authority.outer]
     return any(decide("go", (place,), layer).action == "deny" for layer in layers)
 
 
 def named(permission: str, pattern: str, authority: Authority) -> Action:
-    """What rules on loops, or on formats, say: rules on everything do not mean these. The strictest layer
-    counts, and a grant takes away no denial."""
+    """Return what the rules on loops or formats decide. Rules on everything do not apply to these. The
+    strictest layer counts, and a grant removes no denial.
+    """
 
     def say(rules: Sequence[Rule]) -> Action:
         return decide(
@@ -141,7 +142,7 @@ def test_a_grant_takes_away_only_the_rules_own_reason(
     after = authorize(foreign, places, replace(authority, grants=[*authority.grants, *allowed]))
     named_too = {rule.permission for rule in allowed if rule.permission in ("loop", "format")}
     if isinstance(before, Refuse) and not named_too:
-        assert isinstance(after, Refuse)  # whichever was given later
+        assert isinstance(after, Refuse)  # in either order
     if isinstance(before, Ask) and not isinstance(after, Refuse):
         kept = [reason for reason in before.reasons if reason.cause not in ("rule", *named_too)]
         left = after.reasons if isinstance(after, Ask) else ()
@@ -156,7 +157,7 @@ def test_a_grant_takes_away_only_the_rules_own_reason(
 def test_no_allow_beats_a_denial_of_a_person(
     places: list[str], authority: Authority, more: list[Rule], order: Random
 ) -> None:
-    """deny × grant (P9, P13): in whichever order they were given."""
+    """A denial by a user wins in either order (deny × grant: P9, P13)."""
     grants = [*authority.grants, Rule("go", places[0], "deny"), *more, Rule("go", "*", "allow")]
     order.shuffle(grants)
     assert isinstance(authorize(go, places, replace(authority, grants=grants)), Refuse)
@@ -177,7 +178,7 @@ def test_in_a_mode_that_asks_nothing_runs_by_itself(
 def test_a_task_is_asked_about_what_its_giver_is_asked_about(
     places: list[str], authority: Authority, giver: list[Rule]
 ) -> None:
-    """task × ask (P13): its own rules may allow what they like; a grant settles both."""
+    """Rules of the task's agent cannot allow it, and a grant settles both (task × ask: P13)."""
     freely = replace(authority, rules=[Rule("*", "*", "allow")], outer=[giver], grants=[])
     asks = any(decide("go", (place,), giver).action == "ask" for place in places)
     verdict = authorize(go, places, freely)
@@ -201,7 +202,7 @@ def test_a_task_is_asked_about_what_its_giver_is_asked_about(
 def test_nothing_writes_a_protected_file_unasked(
     protected: str, places: list[str], authority: Authority, permission: str
 ) -> None:
-    """edit × protected (P12): edited arguments are decided about like a new call, in the same place."""
+    """Edited arguments are checked like a new call, in the same place (edit × protected: P12)."""
     everything = [Rule("*", "*", "allow")]
     for rules, grants in ((everything, everything), (authority.rules, [*authority.grants, *everything])):
         free = replace(authority, rules=rules, grants=grants)
@@ -263,7 +264,8 @@ class Careful(Plugin):
 async def answered(
     batch: list[list[str]], given_rules: list[Rule], mode: Mode, todo: list[tuple[int, Answer, bool]]
 ) -> tuple[list[list[str]], list[Question], list[Grant]]:
-    """One turn whose calls are answered like that. → what ran, every question, what was granted"""
+    """Run one turn whose calls get these answers. Return the calls that ran, every question, and the
+    grants."""
     ran: list[list[str]] = []
 
     @tool(pattern="places", name="go", permission="go")
@@ -324,7 +326,7 @@ def test_no_sequence_of_answers_runs_what_is_denied_or_what_nobody_allowed(
         assert by_answer or (by_rule and "b" not in str(places))
     causes: set[Cause] = {question.because for question in questions}
     assert causes <= {"rule", "mode", "plugin", "loop"}
-    for question in questions:  # nobody said yes to it but somebody who was asked it
+    for question in questions:  # a yes counts only from a user who received the question
         if question.because in ("mode", "plugin") and question.answer is not None:
             assert question.answer.scope == "once"
     assert {grant.rule.permission for grant in grants} <= {"go", "loop"}

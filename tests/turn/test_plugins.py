@@ -53,7 +53,7 @@ async def test_plugins_stand_around_every_call(tmp_path: Path) -> None:
 
 
 async def test_a_plugin_sees_replies_with_calls_unless_it_says_no_of_its_own_hook(tmp_path: Path) -> None:
-    """H5 × H9: one that takes the place of a built-in one is not bound by what that one said of its hook."""
+    """A plugin that replaces a built-in one is not bound by the built-in hook's declaration (H5 × H9)."""
     seen: list[bool] = []
 
     class Length(BuiltInLength):
@@ -105,7 +105,7 @@ async def test_errors_are_told_to_plugins_which_may_mend_them(tmp_path: Path) ->
 async def test_events_can_be_watched_and_a_broken_watcher_harms_nobody(
     tmp_path: Path, error: BaseException
 ) -> None:
-    """H8: also one that fails a test, or wants the result of a task that was cancelled."""
+    """A turn completes although its watcher raises, also a BaseException or CancelledError (H8)."""
     seen: list[str] = []
 
     class Watches(Plugin):

@@ -94,7 +94,7 @@ async def test_an_inner_call_is_rerun_with_another_result_and_its_program_goes_o
         await again.result()
         anew = await _reply(again)
     assert anew.calls[0].state is CallState.COMPLETED, anew.calls[0].result
-    assert house.ran[0] == 3  # what came before the call is not repeated
+    assert house.ran[0] == 3  # earlier code does not run again
     assert [one.arguments for one in anew.inner][:3] == [{"n": 1}, {"n": 2}, {"n": 3}]
 
 
@@ -126,7 +126,7 @@ async def test_an_evaluation_runs_the_program_over_its_recorded_results(tmp_path
 
 
 async def test_undo_takes_back_what_inner_calls_wrote(tmp_path: Path) -> None:
-    """The way back knows them, one by one and all together."""
+    """Undo restores each file of the inner calls, one call at a time or all together."""
     work = tmp_path / "work"
     work.mkdir()
     (work / "a.txt").write_text("before")
@@ -194,7 +194,7 @@ async def test_a_program_gives_a_task_and_a_cancel_ends_it(tmp_path: Path) -> No
 
 
 async def test_g6_other_clients_see_one_call_with_progress(tmp_path: Path) -> None:
-    """AI SDK, AG-UI and editors read through one reader; an inner call's id reaches none of them."""
+    """AI SDK, AG-UI and editors use one reader, and none of them receives an inner call's ID."""
     async with Noted().runtime(tmp_path, "await note(n=1)\nawait note(n=2)", allow=[]) as runtime:
         turn = await runtime.send("go")
         events: list[e.Event] = []

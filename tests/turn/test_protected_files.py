@@ -1,4 +1,4 @@
-"""What becomes settings, code or prompt at the next start is asked about, whatever is allowed."""
+"""Writes to files that become settings, code or prompts at the next start need approval despite any rule."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ async def test_allowing_one_for_always_does_not_allow_the_next(tmp_path: Path) -
 
 
 async def test_tools_of_others_that_change_files_are_judged_alike(tmp_path: Path) -> None:
-    """P9: by their permission and the path they name, whatever they do with it."""
+    """Dragoman judges another source's file tool by its permission and the path it names (P9)."""
 
     @tool(permission="files.delete", pattern="name")
     def delete_file(name: str) -> str:
@@ -154,7 +154,7 @@ async def test_tools_of_others_that_change_files_are_judged_alike(tmp_path: Path
 
 
 async def test_an_allowed_git_command_runs_nothing_that_a_model_wrote(tmp_path: Path) -> None:
-    """P12 × a rule on `shell`: what git obeys is not written without a question."""
+    """A write to a file that Git obeys needs approval (P12 × a rule on `shell`)."""
     root = tmp_path / "w"
     root.mkdir()
     script = [

@@ -1,4 +1,4 @@
-"""A queued turn begins where what it needs is, and waits until then; exports have what is queued."""
+"""A queued turn starts where its resources exist, and waits until then. Exports include queued turns."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def test_a_queued_turn_waits_for_a_process_that_has_its_model(opened: Open
     async with opened(gate, "a") as one:
         async with asyncio.timeout(PATIENCE):
             assert (await one.turn(first.id).result()).text == "over"
-        await asyncio.sleep(1.5)  # longer than others are given to begin it
+        await asyncio.sleep(1.5)  # longer than the time that others get to start it
         assert await one.store.queue() == [queued.id]
         (waiting,) = await one.store.queued()
         assert (waiting.turn, needs_of(waiting)) == (queued.id, "a running process that has the model 'b'")

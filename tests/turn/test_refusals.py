@@ -1,4 +1,4 @@
-"""U2: what cannot be is refused in words, before anything is stored."""
+"""Dragoman refuses an impossible request with a reason, before it stores anything (U2)."""
 
 from __future__ import annotations
 

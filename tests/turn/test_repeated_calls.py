@@ -1,4 +1,4 @@
-"""S3 x P9: a call that a crash cut off runs again by itself only if what let it run still does."""
+"""A call that a crash cut off repeats automatically only if its permission still holds (S3 × P9)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _house(folder: Path, fetcher: Tool, **options: Any) -> Runtime:
 
 @pytest.mark.parametrize("answer", [allow_once(), reject()], ids=["allow", "reject"])
 async def test_a_rule_that_wants_to_be_asked_by_now_is_asked(tmp_path: Path, answer: Answer) -> None:
-    """A rule allowed it, and does not any more."""
+    """A rule allowed the call, and no longer does."""
     fetcher = Fetcher()
     async with runtime_with(tmp_path, [calls("fetch")], tools=[fetcher.tool]) as first:
         id = await _cut_off(first, fetcher, None)
@@ -131,7 +131,7 @@ def orders(replay: Replay) -> Tool:
 
 
 async def test_what_a_tool_was_told_while_nobody_ran_it_it_need_not_ask_again(tmp_path: Path) -> None:
-    """S3 × P6 × C8: the tool is run again because a person says so, and hears what they had answered."""
+    """The tool runs again because a user says so, and receives the user's earlier answer (S3 × P6 × C8)."""
     options: dict[str, Any] = {"tools": [orders("ask")], "allow": ["*"]}
     async with runtime_with(tmp_path, [calls("orders")], **options) as first:
         turn = await first.send("go")
@@ -155,7 +155,8 @@ async def test_what_a_tool_was_told_while_nobody_ran_it_it_need_not_ask_again(tm
 async def test_what_a_tool_asked_that_is_gone_is_told_again_only_by_a_tool_that_runs_again(
     tmp_path: Path, replay: Replay, told: list[str]
 ) -> None:
-    """S3 × P6: nobody could answer it."""
+    """The old question has no process that waits for its answer, so only a tool that runs again asks it
+    (S3 × P6)."""
     options: dict[str, Any] = {"tools": [orders(replay)], "allow": ["*"]}
     async with runtime_with(tmp_path, [calls("orders")], **options) as first:
         turn = await first.send("go")

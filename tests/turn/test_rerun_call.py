@@ -1,4 +1,4 @@
-"""T10: an answer is made anew from one of its calls on, which has other arguments, or another result."""
+"""Regenerate an answer from one of its calls on, with other arguments or another result (T10)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def nothing_ran() -> None:
 
 
 async def shown(chat: ConversationHandle) -> list[Any]:
-    """What the conversation looks like now: texts, and calls with their results."""
+    """Return the conversation's texts, and its calls with their results."""
     found: list[Any] = []
     for message in await chat.messages():
         for part in message.parts:
@@ -45,7 +45,7 @@ SCRIPT = [calls("times", a=2, b=3), calls("add", a=6, b=1), says("7"), calls("ad
 
 
 async def test_with_other_arguments_it_runs_and_the_turn_goes_on(tmp_path: Path) -> None:
-    """T10: what came before is kept and not run again; what came after is asked for anew."""
+    """Calls before this one stay and do not run again. The model regenerates everything after it (T10)."""
     async with runtime_with(tmp_path, [*SCRIPT[:3], says("10")], tools=[add, times]) as runtime:
         chat = await runtime.conversation()
         first = await (await chat.send("go")).result()
@@ -63,7 +63,7 @@ async def test_with_other_arguments_it_runs_and_the_turn_goes_on(tmp_path: Path)
         assert changed.original == {"a": 6, "b": 1}
         tree = await chat.tree()
         assert len(tree.children(first.messages[0].id)) == 2  # both versions are there
-        assert again.usage.input < first.usage.input  # what was copied was paid for once
+        assert again.usage.input < first.usage.input  # copied messages counted once
         assert min(one.created for one in again.messages[1:]) >= max(one.created for one in first.messages)
         sent = model_of(runtime).requests[-1].messages
         made = [part for message in sent for part in message.parts if isinstance(part, ToolCall)]
@@ -90,7 +90,7 @@ async def test_as_it_was_it_runs_once_more(tmp_path: Path) -> None:
 
 
 async def test_other_arguments_are_decided_about_like_any(tmp_path: Path) -> None:
-    """T10 × P10: what a rule asks about is asked about, what it denies does not run."""
+    """A call that a rule asks about needs approval, and a denied one does not run (T10 × P10)."""
     script = [calls("times", a=2, b=3), says("6"), says("12"), says("no")]
     rules: dict[str, Any] = {"allow": ["times"], "ask": ["times:4*"], "deny": ["times:5*"]}
 
@@ -113,7 +113,7 @@ async def test_other_arguments_are_decided_about_like_any(tmp_path: Path) -> Non
 
 
 async def test_calls_beside_it_keep_their_results(tmp_path: Path) -> None:
-    """T10: of one reply with several calls; what was withheld stays withheld."""
+    """Calls of the same reply keep their results, and a withheld one stays withheld (T10)."""
     beside = Line(calls=tuple(ScriptedCall("times", {"a": n, "b": n}) for n in (1, 2, 3)))
     async with runtime_with(tmp_path, [beside, says("done"), says("again")], tools=[times]) as runtime:
         chat = await runtime.conversation(review="always")
@@ -161,7 +161,7 @@ async def test_a_turn_that_still_runs_is_not_begun_beside_itself(tmp_path: Path)
 
 @pytest.mark.parametrize("asked_again", [False, True])
 async def test_it_goes_on_after_a_restart(tmp_path: Path, *, asked_again: bool) -> None:
-    """T10 × S1: while its call waits for a person; nothing is copied twice."""
+    """The turn resumes while its call waits for a user, and copies nothing twice (T10 × S1)."""
     rules: dict[str, Any] = {"tools": [add, times], "allow": ["times"], "ask": ["add"]}
     async with runtime_with(tmp_path, SCRIPT, **rules) as runtime:
         chat = await runtime.conversation()
@@ -181,7 +181,7 @@ async def test_it_goes_on_after_a_restart(tmp_path: Path, *, asked_again: bool) 
 
 
 async def test_a_version_of_a_version_and_its_plain_rerun(tmp_path: Path) -> None:
-    """T10: what was made from a call can be made from a call again, or whole."""
+    """A version made from a call can be regenerated from a call again, or as a whole (T10)."""
     script = [calls("times", a=2, b=3), says("6"), says("8"), says("9"), calls("times", a=1, b=1), says("1")]
     async with runtime_with(tmp_path, script, tools=[times]) as runtime:
         chat = await runtime.conversation()

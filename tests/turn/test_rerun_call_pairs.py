@@ -1,4 +1,4 @@
-"""T10: a call that is made anew, in pairs with handovers and with calls that nobody could read."""
+"""Regenerated calls in pairs with handovers, and with unreadable calls (T10)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HANDED = [calls("hand_off", agent="b"), calls("danger", what="x"), says("no"), s
 
 
 async def test_a_call_of_who_was_handed_to_is_decided_about_as_theirs(tmp_path: Path) -> None:
-    """T10 × P8: b may not, so b may not the second time, either; and b is who goes on."""
+    """Agent b cannot make the call the second time either, and b continues the turn (T10 × P8)."""
     a = Agent(name="a", handoffs=("b",), prompt="I am a.")
     b = Agent(name="b", rules=(Rule("danger", "*", "deny"),), prompt="I am b.")
     async with runtime_with(tmp_path, HANDED, tools=[danger], agents=[a, b], allow=["*"]) as runtime:
@@ -44,7 +44,9 @@ async def test_a_call_of_who_was_handed_to_is_decided_about_as_theirs(tmp_path: 
 
 
 async def test_whoever_came_before_binds_it_too(tmp_path: Path) -> None:
-    """T10 × P8: nobody is freer than those who handed over, also after the conversation was set to b."""
+    """An agent gets no more permissions than the agents that handed over, also if the conversation then names
+    b (T10 × P8).
+    """
     a = Agent(name="a", handoffs=("b",), rules=(Rule("danger", "*", "deny"),))
     b = Agent(name="b", rules=(Rule("danger", "*", "allow"),))
     async with runtime_with(tmp_path, HANDED, tools=[danger], agents=[a, b], allow=["*"]) as runtime:
@@ -56,7 +58,7 @@ async def test_whoever_came_before_binds_it_too(tmp_path: Path) -> None:
 
 
 async def test_it_may_have_been_handed_there_and_back(tmp_path: Path) -> None:
-    """T10 × P8: a answers again, and what b may not it may not since."""
+    """Agent a answers again, and the denials of agent b still apply (T10 × P8)."""
     a = Agent(name="a", handoffs=("b",), rules=(Rule("danger", "*", "allow"),))
     b = Agent(name="b", handoffs=("a",), rules=(Rule("danger", "*", "deny"),))
     script = [HANDED[0], calls("hand_off", agent="a"), *HANDED[1:]]
@@ -83,7 +85,7 @@ async def test_a_call_that_nobody_could_read_is_not_made_as_it_was(tmp_path: Pat
 
 @pytest.mark.parametrize("how", ["fork", "import"])
 async def test_a_call_that_was_copied_can_be_made_anew(tmp_path: Path, how: str) -> None:
-    """T10 × T16: a fork or an import shows the call, and no turn of its own lies behind it."""
+    """A fork or an import shows the call, but the store has no turn for it (T10 × T16)."""
     script = [calls("danger", what="x"), says("x"), calls("danger", what="y"), says("y"), says("z")]
     async with runtime_with(tmp_path, script, tools=[danger], allow=["*"]) as runtime:
         chat = await runtime.conversation()

@@ -1,4 +1,4 @@
-"""C9: what of a result a model is shown, what is kept, and what can be reached."""
+"""A model receives part of a long result, the store keeps all of it, and tools can reach the rest (C9)."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ def recall(fail: bool = False) -> str:
         ("never", {"*": "on_error"}, None, ["recall"]),
         ("never", None, {"l??k": "always", "*": "never"}, ["look"]),
         ({"look": "always"}, {"recall": "on_error"}, None, ["look", "recall"]),
-        ("never", {"*": "always"}, {"look": "always"}, ["look"]),  # a send says it anew for its turn
+        ("never", {"*": "always"}, {"look": "always"}, ["look"]),  # a send sets it again for its turn
         (
             {"*": "always"},
             "never",
@@ -203,7 +203,7 @@ async def _waits_for_client(tmp_path: Path, **options: Any) -> tuple[str, str]:
 
 
 async def test_what_a_client_delivers_is_reviewed_also_where_its_tool_is_gone(tmp_path: Path) -> None:
-    """P5 × S3: the program that goes on may not know the tool any more."""
+    """The program that resumes can lack the tool (P5 × S3)."""
     id, call = await _waits_for_client(tmp_path, tools=[camera])
     async with runtime_with(tmp_path, [says("ok")]) as runtime:
         turn = runtime.turn(id)
@@ -225,7 +225,7 @@ async def test_a_tool_that_nobody_reviewed_is_not_reviewed_because_it_is_gone(tm
 
 
 async def test_what_comes_of_a_tool_that_is_gone_is_bounded(tmp_path: Path) -> None:
-    """C9 × S3: what a client delivers, and what a person releases in its place."""
+    """A client's result and a user's replacement for it have a size limit (C9 × S3)."""
     id, call = await _waits_for_client(tmp_path, tools=[camera])
     async with runtime_with(tmp_path, [says("ok")]) as runtime:
         turn = runtime.turn(id)
@@ -239,7 +239,9 @@ async def test_what_comes_of_a_tool_that_is_gone_is_bounded(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("answer", [replace(release(), arguments={}), replace(withhold(), arguments={})])
 async def test_arguments_are_not_edited_after_the_call_ran(tmp_path: Path, answer: Answer) -> None:
-    """P3 × P5: the model was told that it ran with others."""
+    """Arguments cannot change after the call ran, because the model received the result of the old ones (P3 ×
+    P5).
+    """
     async with runtime_with(tmp_path, [calls("report"), says("ok")], tools=[report]) as runtime:
         turn = await runtime.send("go")
         assert await turn.reached("waiting")

@@ -1,4 +1,4 @@
-"""P13, P14: a denial binds every later decision; of nodes that differ, the strictest applies."""
+"""A denial binds every later decision, and of nodes that differ the strictest applies (P13, P14)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def another_store(request: pytest.FixtureRequest, tmp_path: Path) -> MakeStore:
 
 
 class Shell:
-    """A tool that counts, and one that stops the turn until the test lets it go on."""
+    """A tool that counts its runs, and one that stops the turn until the test releases it."""
 
     def __init__(self) -> None:
         self.ran: list[str] = []
@@ -69,7 +69,7 @@ SCRIPT = [calls("hold"), calls("shell", command="ls"), says("done")]
 async def test_a_denial_given_at_another_node_binds_a_running_turn(
     tmp_path: Path, another_store: MakeStore
 ) -> None:
-    """P13: the next decision, without a moment in which an older answer is remembered."""
+    """A denial applies to the next decision, and no cached older answer is used (P13)."""
     shell = Shell()
     async with (
         runtime_with(tmp_path, SCRIPT, store=another_store(), tools=shell.tools) as runs,
@@ -89,7 +89,7 @@ async def test_a_denial_given_at_another_node_binds_a_running_turn(
 async def test_deny_always_in_one_folder_holds_in_every_folder(
     tmp_path: Path, another_store: MakeStore
 ) -> None:
-    """P13: who never wants a call does not want it next door either."""
+    """A user's denial for always applies in every other folder too (P13)."""
     shell = Shell()
     one, two = tmp_path / "one", tmp_path / "two"
     one.mkdir()
@@ -110,7 +110,8 @@ async def test_deny_always_in_one_folder_holds_in_every_folder(
 
 
 async def test_an_agent_that_is_denied_something_meanwhile_is_denied_it(tmp_path: Path) -> None:
-    """P13 x T14: its prompt stays as it was, its new denial applies; also where it gave a task."""
+    """A turn keeps its prompt, and a new denial of its agent applies, also to the tasks it gave (P13 ×
+    T14)."""
     shell = Shell()
     seen: list[str] = []
 
@@ -137,7 +138,7 @@ async def test_an_agent_that_is_denied_something_meanwhile_is_denied_it(tmp_path
 async def test_a_denial_written_into_the_settings_binds_a_running_turn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """P13: every file is read again; what cannot be read denies what it denied last."""
+    """Dragoman reads every settings file again. A file that cannot be read keeps its last denials (P13)."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     shell = Shell()
     file = tmp_path / "dragoman.toml"
@@ -164,7 +165,8 @@ async def test_a_denial_written_into_the_settings_binds_a_running_turn(
 async def test_the_rules_of_the_node_that_accepted_a_send_bind_who_goes_on_with_it(
     tmp_path: Path, another_store: MakeStore, settings: dict[str, Any]
 ) -> None:
-    """P14: the node that takes over would run it without a question; denied or asked it stays."""
+    """The node that takes over would run the call without approval, but the denial or question stays
+    (P14)."""
     shell = Shell()
     script = [calls("hold"), calls("shell", command="ls"), says("done")]
     strict = {"allow": ["*"], "ask": ["hold"], **settings}
@@ -188,7 +190,7 @@ async def test_the_rules_of_the_node_that_accepted_a_send_bind_who_goes_on_with_
 
 
 async def test_a_worker_keeps_to_the_denials_of_the_web_node(tmp_path: Path, postgres: Server) -> None:
-    """P14: `deny = ["shell"]` where the send came in; the worker, and who answers, have no such rule."""
+    """Only the web node has `deny = ["shell"]`, unlike the worker and the process that answers (P14)."""
     shell = Shell()
     shell.go.set()
     url = postgres.url(schema_of(tmp_path))
@@ -212,7 +214,8 @@ async def test_a_worker_keeps_to_the_denials_of_the_web_node(tmp_path: Path, pos
 
 
 async def test_a_task_keeps_to_the_node_that_accepted_its_giver(tmp_path: Path) -> None:
-    """P13 x P14: the giver came in where shell is denied; the task is given by a node that allows it."""
+    """The giver came in at a node that denies shell, and the node that gives the task allows it (P13 ×
+    P14)."""
     shell = Shell()
     shell.go.set()
 

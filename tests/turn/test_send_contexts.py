@@ -1,4 +1,4 @@
-"""What goes with a message: contexts (seed B), switches of tools that exist, and who may cancel."""
+"""A message carries contexts (seed B), switches of known tools, and a setting for who can cancel it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A send that comes again joins its turn; a conversation and its first turn are both stored, or neither."""
+"""A repeated send joins its turn. A conversation and its first turn are both stored, or neither."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ class Counted:
 
 
 async def test_the_same_key_is_the_same_turn_on_every_node(opened: Open) -> None:
-    """Whatever became of it, also after a restart; a new key, or none, begins another one."""
+    """A key joins its turn, whatever its state and after a restart. A new or missing key starts another
+    turn."""
     paid = Counted()
     script = [calls("pay"), says("done"), says("other"), says("third")]
     async with opened(script, tools=[paid.tool]) as one, opened([]) as other:
@@ -74,7 +75,7 @@ async def test_the_same_key_is_the_same_turn_on_every_node(opened: Open) -> None
 
 
 async def test_two_that_come_at_the_same_moment_begin_one_turn(opened: Open) -> None:
-    """The unique constraint, in the transaction of the send: of the loser nothing is left."""
+    """The unique constraint in the transaction of the send lets the loser leave nothing."""
     paid = Counted()
     async with (
         opened([calls("pay"), says("done")], tools=[paid.tool]) as one,
@@ -88,7 +89,7 @@ async def test_two_that_come_at_the_same_moment_begin_one_turn(opened: Open) -> 
 
 
 async def test_a_key_joins_a_turn_that_runs_and_one_that_is_queued(opened: Open) -> None:
-    """In a conversation that is busy: the send that comes again is not refused for its own turn."""
+    """A repeated send joins its turn in a busy conversation, and is not refused because of it."""
     gate = asyncio.Event()
 
     @tool
@@ -131,7 +132,7 @@ async def test_a_key_joins_a_cancelled_turn(opened: Open) -> None:
 
 
 async def test_a_key_with_other_content_is_an_error(opened: Open) -> None:
-    """Other words, options, or another conversation; a key belongs to its user."""
+    """Other text, options or another conversation is an error, and a key belongs to its user."""
     async with opened([says("one"), says("two")]) as runtime:
         await (await runtime.send("go", key="k")).result()
         chat = await runtime.conversation()
@@ -171,7 +172,7 @@ async def test_a_key_is_kept_for_a_day(opened: Open) -> None:
 
 
 async def test_a_send_without_a_conversation_stores_both_or_neither(opened: Open) -> None:
-    """S2: refused, the list is as it was; and there is no moment with a conversation and no turn."""
+    """A refused send leaves the list unchanged, and no conversation ever exists without its turn (S2)."""
     async with opened([says("one")]) as runtime:
         for wrong in ({"model": None, "agent": "nobody"}, {"disable": ["nothing"]}):
             with pytest.raises((NotFound, BadRequest)):

@@ -1,4 +1,4 @@
-"""What reaches a turn from outside is read once, by whoever looks first."""
+"""A turn reads each external signal once, whichever caller collects it first."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SlowQuestions:
 
 
 async def test_who_answered_finds_it_read_also_where_somebody_else_reads_it() -> None:
-    """P6: what was decided holds from then on, whichever look brings it in."""
+    """A stored answer applies from then on, whichever collect call reads it (P6)."""
     store = SlowQuestions()
     signals = Signals("turn_1", cast("Store", store), on_cancel=lambda _: None)
     looks = asyncio.create_task(signals.collect())

@@ -1,4 +1,4 @@
-"""T13: what a person says while a turn runs."""
+"""A user sends messages to a running turn (T13)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ async def test_steering_at_the_last_moment_asks_for_another_step(tmp_path: Path)
 
 
 async def test_a_turn_does_not_end_before_what_was_said_to_it_last(tmp_path: Path) -> None:
-    """T6 × T13: said after the cancel, it is on the tree first, and the facts stand in the order of time."""
+    """A message sent after the cancel comes first in the tree, and the facts keep the order of time (T6 ×
+    T13).
+    """
 
     class SaysMore(Plugin):
         async def on_turn_end(self, turn: TurnView) -> None:
@@ -75,8 +77,9 @@ async def test_a_turn_does_not_end_before_what_was_said_to_it_last(tmp_path: Pat
 
 
 async def test_an_end_that_the_store_refuses_leaves_no_trace(tmp_path: Path) -> None:
-    """T8 × T13: a person says something between the error and its write. Clients are told of one end, and the
-    error hangs below what was said."""
+    """A user sends a message between the error and its write. Clients see one end, and the error follows the
+    message (T8 × T13).
+    """
 
     class SaysMore(Plugin):
         async def on_turn_start(self, turn: TurnView) -> Callable[[], Awaitable[None]]:

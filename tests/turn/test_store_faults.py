@@ -1,4 +1,4 @@
-"""A store that cannot be reached for a while: the turn tries again, and nothing is stuck (S2, S3, T8)."""
+"""If the store is unreachable for a while, the turn retries and does not get stuck (S2, S3, T8)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 @pytest.mark.slow
 async def test_a_turn_goes_on_when_a_locked_store_is_free_again(tmp_path: Path) -> None:
-    """S3: it breaks off, is given up, and is adopted again by the same process; others are not held up."""
+    """The turn fails, is given up, and the same process adopts it again, while other turns run on (S3)."""
     entered, locked = asyncio.Event(), asyncio.Event()
     runs = 0
 
@@ -49,7 +49,7 @@ async def test_a_turn_goes_on_when_a_locked_store_is_free_again(tmp_path: Path) 
         await asyncio.wait_for(entered.wait(), PATIENCE)
         with closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
-            locked.set()  # the tool returns, and what came of it cannot be written
+            locked.set()  # the tool returns, and its result cannot be stored
             ended = asyncio.create_task(turn.result())
             with pytest.raises(StoreUnavailable):
                 await runtime.send("somebody else")
@@ -62,7 +62,7 @@ async def test_a_turn_goes_on_when_a_locked_store_is_free_again(tmp_path: Path) 
 
 
 class Fading(SqliteStore):
-    """Claims a turn, and is gone then, for reading and for giving it up."""
+    """Claims a turn, and is then unreachable for reads and for releasing the turn."""
 
     gone = False
 
@@ -82,7 +82,7 @@ class Fading(SqliteStore):
 @pytest.mark.long
 @pytest.mark.slow
 async def test_a_turn_is_not_kept_by_who_could_not_read_it(tmp_path: Path) -> None:
-    """S3, T14: neither set aside for good, nor owned by a process that does not run it."""
+    """A turn is neither quarantined forever nor owned by a process that does not run it (S3, T14)."""
     async with runtime_with(tmp_path, [calls("add", a=1, b=1)], tools=[add], allow=()) as first:
         turn = await first.send("go")
         assert await turn.reached("waiting")
@@ -100,7 +100,7 @@ async def test_a_turn_is_not_kept_by_who_could_not_read_it(tmp_path: Path) -> No
 
 
 class Faulty(SqliteStore):
-    """One of its statements fails once, as if the way to the store was cut for a moment."""
+    """Fails one statement once, as if the connection to the store broke for a moment."""
 
     left = -1  # until the one that fails
 

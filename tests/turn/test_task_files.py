@@ -1,4 +1,4 @@
-"""What tasks did to files is told of, and taken back with, the turns and calls that gave them (B1–B3)."""
+"""Reverting the turns and calls that gave tasks also reports and undoes the files of those tasks (B1–B3)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def house(work: Path) -> Runtime:
 
 
 async def _with_a_task(runtime: Runtime, work: Path) -> tuple[TurnHandle, TurnHandle]:
-    """A turn that gave one, and the task's. The person is at work while they are asked."""
+    """Return a turn that gave a task, and the task's turn. The user edits a file while the task waits."""
     outer = await runtime.send("outer")
     question = await _question(runtime)
     (work / "mine.txt").write_text("what I made of it\n")

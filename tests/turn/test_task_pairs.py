@@ -1,4 +1,4 @@
-"""Tasks beside other rules: they end with the turn that gave them, and cost it what they cost."""
+"""Tasks end with the turn that gave them, count toward its cost, and meet other rules."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def note(text: str) -> str:
 
 
 def gives_a_task(request: Request) -> Line:
-    """The outer turn gives a task; the inner one wants to do what nobody has allowed."""
+    """Have the outer turn give a task whose turn needs approval."""
     if "inner" in _said(request):
         return calls("note", text="x") if not _answered(request) else says("noted")
     return calls("task", agent="clerk", request="inner") if not _answered(request) else says("all done")
@@ -51,7 +51,7 @@ def house(folder: Path, script: Callable[[Request], Line] = gives_a_task, **opti
 
 
 async def _question(runtime: Runtime) -> Question:
-    """Of the inner turn."""
+    """Return the question of the inner turn."""
     async with asyncio.timeout(PATIENCE):
         while not (open := await runtime.questions()):  # noqa: ASYNC110 - the inner turn runs by itself
             await asyncio.sleep(0.01)
@@ -65,8 +65,9 @@ async def _nothing_is_left(runtime: Runtime, inner: str) -> None:
 
 
 async def test_what_a_task_of_a_task_asks_is_asked_by_the_turn_at_the_top(tmp_path: Path) -> None:
-    """P6 x docs/guide/agents.md: whoever follows that one need not know how deep the work goes. What a tool
-    that is no task reports is no question."""
+    """A client that follows the top turn need not know how deep the tasks go. A progress report of any
+    other tool does not count as a question (P6 × docs/guide/agents.md).
+    """
 
     @tool
     def reports(context: ToolContext) -> str:
@@ -94,7 +95,7 @@ async def test_what_a_task_of_a_task_asks_is_asked_by_the_turn_at_the_top(tmp_pa
 
 
 async def test_a_turn_that_fails_ends_its_tasks(tmp_path: Path) -> None:
-    """T8 x docs/guide/agents.md: nobody waits for them any more."""
+    """A failing turn ends its tasks, because nothing waits for them (T8 × docs/guide/agents.md)."""
     asked = asyncio.Event()
 
     class Fails(Plugin):
@@ -113,7 +114,7 @@ async def test_a_turn_that_fails_ends_its_tasks(tmp_path: Path) -> None:
 
 
 async def test_a_cancel_that_is_read_after_a_restart_ends_the_tasks(tmp_path: Path) -> None:
-    """T6 x S3: the call that gave the task is not run again only to be stopped."""
+    """The call that gave the task does not run again only to be stopped (T6 × S3)."""
     async with house(tmp_path) as first:
         outer = (await first.send("outer")).id
         inner = (await _question(first)).turn
@@ -128,7 +129,7 @@ async def test_a_cancel_that_is_read_after_a_restart_ends_the_tasks(tmp_path: Pa
 async def test_a_cancel_of_a_turn_that_cannot_go_on_here_ends_its_tasks(
     tmp_path: Path, damaged: bool
 ) -> None:
-    """T6 x T14: whatever of it is not here, or cannot be read."""
+    """A cancel ends the tasks, whichever parts of the turn are missing or unreadable (T6 × T14)."""
     script = ScriptedModel(gives_a_task, name="old/model")
     tools: dict[str, Any] = {"tools": [note], "agents": [CLERK], "allow": ["task"]}
     async with Runtime(tmp_path / "chat.db", model=script, **tools) as first:
@@ -145,7 +146,7 @@ async def test_a_cancel_of_a_turn_that_cannot_go_on_here_ends_its_tasks(
 
 
 async def test_a_turn_that_cannot_go_on_here_ends_as_any_other_that_is_cancelled(tmp_path: Path) -> None:
-    """T6 x T14 x C2: every call has its result, and who waits for the turn hears its end."""
+    """Every call gets a result, and a client that waits for the turn sees its end (T6 × T14 × C2)."""
     script = ScriptedModel([calls("note", text="x")], name="old/model")
     async with Runtime(tmp_path / "chat.db", model=script, tools=[note]) as first:
         id = (await first.send("go")).id
@@ -175,7 +176,9 @@ async def test_what_a_person_says_in_the_conversation_of_a_task_goes_on(tmp_path
 
 
 async def test_the_conversation_of_a_task_goes_on_after_an_import(tmp_path: Path) -> None:
-    """S1: no turn of the import gave it. Whoever answers there is no freer than the settings, as before."""
+    """No turn of the import gave the task. Its conversation has the permissions of the settings, as before
+    (S1).
+    """
     free = replace(CLERK, rules=(Rule("note", "*", "allow"),))
     async with runtime_with(
         tmp_path, gives_a_task, tools=[note], agents=[free], allow=["task"], deny=["note"]

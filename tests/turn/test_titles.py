@@ -1,4 +1,4 @@
-"""T9: what a conversation is called."""
+"""Generate titles for conversations (T9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The trace of a turn: made from its facts, it tells what took how long, who was waited for, and why."""
+"""A turn's trace, built from its facts, shows durations, waits and their reasons."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _turn(*facts: Fact) -> list[Fact]:
 
 
 def test_calls_stand_side_by_side_with_what_they_waited_for() -> None:
-    """O3: two calls of one reply overlap; the seconds they share count once."""
+    """Two calls of one reply overlap, and the seconds that they share count once (O3)."""
     facts = _turn(
         RequestBuilt(1, 1, "msg_2", "acme/large", at=101.0),
         ReplyReceived(
@@ -119,7 +119,7 @@ def test_each_attempt_is_told_with_its_wait_and_its_reason() -> None:
 
 
 def test_an_attempt_that_died_with_its_process_says_so() -> None:
-    """O3, T3: the next owner asks again, and nobody knows more of the first."""
+    """The next owner makes the request again, and nothing more about the first attempt is known (O3, T3)."""
     facts = _turn(
         RequestBuilt(1, 1, "msg_2", "m", at=100.0),
         RequestBuilt(1, 2, "msg_2", "m", at=160.0),
@@ -131,7 +131,9 @@ def test_an_attempt_that_died_with_its_process_says_so() -> None:
 
 
 def test_what_a_request_used_for_nothing_stays_with_it() -> None:
-    """T12 × O3: also where a plugin repaired its cause, and it was built again."""
+    """Lost usage stays with its request, also if a plugin repaired its cause and the request was built again
+    (T12 × O3).
+    """
     facts = _turn(
         RequestBuilt(1, 1, "msg_2", "acme/large", at=101.0),
         ModelAsked("", "acme/large", Usage(90, 10), at=102.0),
@@ -145,7 +147,9 @@ def test_what_a_request_used_for_nothing_stays_with_it() -> None:
 
 
 def test_a_summary_that_nobody_goes_on_with_is_over_when_the_next_request_is_made() -> None:
-    """O3 × S2: what that request uses is its own."""
+    """An unfinished summary ends when the next request starts, and that request's usage stays separate (O3 ×
+    S2).
+    """
     facts = _turn(
         CompactionStarted("full", at=101.0),
         RequestBuilt(1, 1, "msg_2", "acme/large", at=102.0),
@@ -220,7 +224,9 @@ async def test_a_call_that_a_rule_allowed_names_the_rule(tmp_path: Path) -> None
 
 
 async def test_a_call_that_somebody_answered_names_them_and_the_next_one_the_grant(tmp_path: Path) -> None:
-    """O3, P4: who answered when; afterwards, which grant."""
+    """The trace names the user and time of an answer, and for later calls the grant that allowed them (O3,
+    P4).
+    """
     script = [calls("delete", path="a"), calls("delete", path="a"), says("ok")]
     async with runtime_with(tmp_path, script, tools=[delete], allow=()) as runtime:
         turn = await runtime.send("go")

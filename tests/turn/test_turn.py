@@ -91,7 +91,7 @@ def test_each_stage_takes_the_value_the_one_before_it_returns() -> None:
 
 
 async def test_a_turn_needs_no_plugin(tmp_path: Path) -> None:
-    """H10: whatever is left without them is the core."""
+    """The core works without plugins (H10)."""
     async with runtime_with(tmp_path, [calls("add", a=1, b=2), says("3")], tools=[add]) as runtime:
         every = [plugin.name for plugin in runtime.services.plugins]
         built_in = {
@@ -199,7 +199,9 @@ async def test_a_providers_error_ends_the_turn_and_keeps_what_had_arrived(tmp_pa
 
 
 async def test_what_a_turn_failed_with_is_told_without_the_name_of_our_class(tmp_path: Path) -> None:
-    """T8: a person knows no classes; of an error that is not ours, its name may be all there is."""
+    """An error text contains no class name of Dragoman. For foreign errors, the class name can be all there
+    is (T8).
+    """
     errors = (ConfigError("unknown key"), KeyError("k"))
     async with runtime_with(tmp_path, [fails(error) for error in errors]) as runtime:
         told = []
@@ -260,7 +262,7 @@ async def test_usage_is_kept_by_step_turn_and_conversation(tmp_path: Path) -> No
 
 
 async def test_the_events_of_a_turn_fold_into_what_is_stored(tmp_path: Path) -> None:
-    """E1: one place builds messages; what a client builds from the stream is what the store has."""
+    """One place builds messages: a client that folds the events gets exactly the stored messages (E1)."""
     script = [thinks("hm") + says("let me add ") + calls("add", a=1, b=2) + calls("nope"), says("It is 3.")]
     async with runtime_with(tmp_path, script, tools=[add], allow=()) as runtime:
         turn = await runtime.send("go")

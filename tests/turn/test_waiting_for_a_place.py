@@ -1,4 +1,4 @@
-"""C3 beside other rules: a call that may run, and waits until others have made room."""
+"""A call with permission waits for a free slot, in combination with other rules (C3)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SCRIPT = [calls("busy") + calls("write") + calls("look"), says("ok")]
 
 
 class Stage:
-    """A tool that keeps the only place until it is told, one that waits for it, and a third."""
+    """A tool that holds the only slot until it is released, one that waits for it, and a third."""
 
     def __init__(self) -> None:
         self.begun, self.done = asyncio.Event(), asyncio.Event()
@@ -59,8 +59,9 @@ async def _grant(runtime: Runtime, rule: Rule, answer: Answer) -> str:
 async def test_what_let_a_call_run_has_to_hold_when_its_turn_comes(
     tmp_path: Path, change: str, state: CallState
 ) -> None:
-    """C3 × P3 × P9 × P10: its rule was revoked, and it is asked about; another rule denies it; or a person
-    stopped all calls."""
+    """Before the call starts, its rule is revoked so it needs approval, another rule denies it, or a user
+    stops all calls (C3 × P3 × P9 × P10).
+    """
     stage = Stage()
     async with stage.runtime(tmp_path, ["busy"]) as runtime:
         grant = await _grant(runtime, Rule("write", "*", "allow"), allow_always())

@@ -49,7 +49,7 @@ async def forked(runtime: Runtime, workspace: str = "") -> ConversationHandle:
 async def test_a_copy_is_bounded_as_the_folder_it_was_made_of(
     tmp_path: Path, folders: dict[str, Path]
 ) -> None:
-    """P9 × B3: whoever calls it a copy of another folder finds none."""
+    """A caller cannot name a folder as the copy of another one (P9 × B3)."""
     script = [says("hello"), calls("read_file", path="keys.txt"), says("no")]
     async with opened(tmp_path, script) as runtime:
         fork = await forked(runtime)
@@ -62,7 +62,7 @@ async def test_a_copy_is_bounded_as_the_folder_it_was_made_of(
 
 
 async def test_a_conversation_goes_back_to_its_copy(tmp_path: Path, folders: dict[str, Path]) -> None:
-    """R9 × B3: also that of a task, which works in the folder of whoever gave it."""
+    """A conversation returns to its copy, also for a task that works in its giver's folder (R9 × B3)."""
     script = [
         *(says("hello"), calls("task", agent="helper", request="say it"), says("said"), says("done")),
         *(calls("write_file", path="a.txt", text="a\n"), says("written")),
@@ -82,7 +82,7 @@ async def test_a_conversation_goes_back_to_its_copy(tmp_path: Path, folders: dic
 async def test_a_copy_goes_with_its_conversation_also_where_its_workspace_is_gone(
     tmp_path: Path, folders: dict[str, Path]
 ) -> None:
-    """B3 × R9: settings that no longer name the folder keep nobody's files."""
+    """Settings that no longer name the folder do not keep its files (B3 × R9)."""
     async with opened(tmp_path, [says("hello")]) as runtime:
         fork = await forked(runtime, "site")
         copy = runtime.services.workspaces.copy_of(fork.id)
@@ -93,7 +93,7 @@ async def test_a_copy_goes_with_its_conversation_also_where_its_workspace_is_gon
 
 
 async def test_a_folder_that_is_gone_cannot_be_copied(tmp_path: Path, folders: dict[str, Path]) -> None:
-    """B3: that is said, and there is no fork."""
+    """Dragoman reports the missing folder and makes no fork (B3)."""
     async with opened(tmp_path, [says("hello")]) as runtime:
         folders["site"].rmdir()
         with pytest.raises(BadRequest, match="cannot copy"):
@@ -141,7 +141,9 @@ def _open_files(below: Path) -> int:
 async def test_what_was_done_in_several_folders_goes_back_in_all_or_in_none(
     tmp_path: Path, folders: dict[str, Path], changed: str
 ) -> None:
-    """R9 × B3: also where only one of them was changed by a person; and one redo does all of it again."""
+    """A revert covers all folders or none, also if a user changed only one. One redo restores everything (R9
+    × B3).
+    """
     written = [line for _ in folders for line in (calls("write_file", path="a.txt", text="a\n"), says("ok"))]
     files = [folder / "a.txt" for folder in folders.values()]
     async with opened(tmp_path, [says("hello"), *written]) as runtime:

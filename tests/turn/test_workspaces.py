@@ -1,4 +1,4 @@
-"""R9: a conversation, or one send, works in a folder of its own choice, among those the runtime has."""
+"""A conversation, or one send, selects one of the runtime's workspaces (R9)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def test_a_conversation_works_in_the_workspace_it_names(
 
 
 async def test_its_prompt_is_part_of_what_is_sent_there(tmp_path: Path, folders: dict[str, Path]) -> None:
-    """R1: and of no request that works elsewhere; `turn.request()` says who gave it."""
+    """Its prompt is in no request of another folder, and `turn.request()` names its source (R1)."""
     async with opened(tmp_path, [says("one"), says("two")]) as runtime:
         there = await runtime.send("hi", workspace="site")
         await there.result()
@@ -122,7 +122,7 @@ async def test_what_was_granted_in_one_folder_holds_there_alone(
 
 
 async def test_bounds_of_a_workspace_hold_there_alone(tmp_path: Path) -> None:
-    """P9 × R9: nobody gets around them, and nobody meets them elsewhere."""
+    """A workspace's bounds cannot be bypassed there, and do not apply in other workspaces (P9 × R9)."""
     (tmp_path / "kept").mkdir()
     (tmp_path / "free").mkdir()
     async with runtime_with(
@@ -179,7 +179,7 @@ async def test_what_a_turn_did_there_is_shown_and_taken_back_there(
 
 
 async def test_a_task_works_where_who_gave_it_works(tmp_path: Path, folders: dict[str, Path]) -> None:
-    """R9 × R8: the folder is inherited, also that of one send."""
+    """A task inherits the folder, also that of one send (R9 × R8)."""
     script = [calls("task", agent="helper", request="write it"), WRITE, says("written"), says("done")]
     async with opened(tmp_path, script, agents=[Agent(name="helper")], allow=["files.*", "task"]) as runtime:
         await (await runtime.send("go", workspace="site")).result()
@@ -192,7 +192,7 @@ async def test_a_task_works_where_who_gave_it_works(tmp_path: Path, folders: dic
 async def test_a_fork_with_a_folder_of_its_own_writes_beside(
     tmp_path: Path, folders: dict[str, Path]
 ) -> None:
-    """B3: what was done after its message is not in the copy; what either writes the other does not see."""
+    """The copy lacks changes after its message, and neither side sees the other's writes (B3)."""
     (folders["site"] / "old.txt").write_text("old\n")
     script = [says("hello"), WRITE, says("ok"), calls("write_file", path="fork.txt", text="f\n"), says("ok")]
     async with opened(tmp_path, script) as runtime:
@@ -216,7 +216,7 @@ async def test_a_fork_with_a_folder_of_its_own_writes_beside(
 
 
 async def test_a_fork_of_a_fork_has_its_own_copy_too(tmp_path: Path, folders: dict[str, Path]) -> None:
-    """B3: whoever deletes one must not take the other's files away."""
+    """Deleting one fork leaves the files of the other (B3)."""
     async with opened(tmp_path, [says("hello"), WRITE, says("ok")]) as runtime:
         chat = await runtime.conversation()
         await (await chat.send("hi")).result()
@@ -235,7 +235,8 @@ async def test_a_fork_of_a_fork_has_its_own_copy_too(tmp_path: Path, folders: di
 async def test_nobody_reaches_the_folder_of_another_conversation(
     tmp_path: Path, folders: dict[str, Path]
 ) -> None:
-    """B3 × P9: a copy is found by its conversation; naming one that was never made says so."""
+    """Only its own conversation reaches a copy, and naming a copy that does not exist is an error (B3 ×
+    P9)."""
     async with opened(tmp_path, [says("hello"), says("never")]) as runtime:
         chat = await runtime.conversation()
         await (await chat.send("hi")).result()
@@ -267,7 +268,7 @@ async def test_a_task_of_a_fork_works_in_its_folder(tmp_path: Path, folders: dic
 
 
 async def test_a_copy_holds_what_there_is_and_nothing_of_ours(tmp_path: Path) -> None:
-    """B3: modes, links and ignored files; not the store that lies in the folder, nor sockets."""
+    """Modes, links and ignored files are in the copy, but a store in the folder and sockets are not (B3)."""
     work = tmp_path / "work"
     (work / "build").mkdir(parents=True)
     (work / ".gitignore").write_text("build/\n")
@@ -297,7 +298,7 @@ async def test_a_copy_holds_what_there_is_and_nothing_of_ours(tmp_path: Path) ->
 async def test_a_turn_of_a_fork_waits_for_its_folder_over_a_restart(
     tmp_path: Path, folders: dict[str, Path]
 ) -> None:
-    """T14 × B3: its call runs in the copy; where that was taken away meanwhile, nowhere."""
+    """Its call runs in the copy, and nowhere if the copy was deleted meanwhile (T14 × B3)."""
     async with opened(tmp_path, [says("hello"), WRITE, WRITE], allow=[]) as runtime:
         chat = await runtime.conversation()
         await (await chat.send("hi")).result()
@@ -313,7 +314,7 @@ async def test_a_turn_of_a_fork_waits_for_its_folder_over_a_restart(
             await again.answer(question, allow_once())
         assert (await again.turn(turns[0].id).result()).text == "ok"
         assert (copies[0] / "note.txt").exists()
-        assert (await again.store.turn(turns[1].id)).live  # set aside, and can be cancelled
+        assert (await again.store.turn(turns[1].id)).live  # quarantined, and can be cancelled
         assert await again.turn(turns[1].id).cancel()
     assert written(folders) == []
     assert not (tmp_path / "taken away" / "note.txt").exists()

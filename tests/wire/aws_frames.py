@@ -28,7 +28,7 @@ def chunk(event: dict[str, Any]) -> bytes:
 
 
 def named(event: dict[str, Any]) -> bytes:
-    """An event of Converse: its name is in a header, and what it holds is padded."""
+    """Return a Converse event with its name in a header and padding in its payload."""
     ((name, held),) = event.items()
     payload = json.dumps({**held, "p": "abcdefghij"} if isinstance(held, dict) else held).encode()
     return aws_frame(payload, event_type=name, content_type="application/json", message_type="event")

@@ -68,7 +68,7 @@ CLAUDE_FRAMES = b"".join(map(chunk, CLAUDE))
 
 
 def expected_signature(request: web.Request, body: bytes, region: str, service: str = "bedrock") -> str:
-    """What the Authorization header has to be, by Amazon's rules. Only what was signed is used."""
+    """Return the required Authorization header by Amazon's rules, from signed values only."""
     sent = request.headers["Authorization"]
     names = sent.partition("SignedHeaders=")[2].partition(",")[0]
     path, _, query = request.raw_path.partition("?")
@@ -119,7 +119,9 @@ def _part(text: str) -> bytes:
 
 @dataclass
 class Cloud:
-    """Answers models with `stream`, and who asks for a token with one. What it refuses is in `refusals`."""
+    """Answers models with `stream`, and token requests with a token. `refusals` lists the requests it
+    refused.
+    """
 
     stream: bytes = b""
     region: str = "eu-west-1"

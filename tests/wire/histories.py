@@ -30,8 +30,8 @@ from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.wire.files.file_parts import Attachments
 from dragoman.wire.wire import Wire
 
-MODEL = "acme/model"  # the one that is asked
-OTHER_MODEL = "other/model"  # the one that was asked before the person switched
+MODEL = "acme/model"  # the requested model
+OTHER_MODEL = "other/model"  # the model before the user switched
 
 WEATHER = ToolSpec(
     "get_weather",
@@ -58,7 +58,7 @@ FILES = (
     File("video/mp4", url="https://example.org/film.mp4"),
 )
 
-# What each wire hands out with its thoughts, and wants back as it came.
+# The signed reasoning data of each wire, which must go back unchanged.
 SIGNED: dict[str, tuple[str | None, Json]] = {
     "openai_chat": (
         None,
@@ -135,7 +135,7 @@ SOURCE = Citation("https://example.org/rain", "Rain", start=0, end=2)
 
 @st.composite
 def items(draw: st.DrawFn) -> ProviderItem:
-    """What a provider did itself, for the model that is asked or for another one."""
+    """Generate a result of a provider's tool, for the requested model or another one."""
     model = draw(st.sampled_from([MODEL, OTHER_MODEL]))
     return ProviderItem("web_search_call", "rain", "openai_responses", model, SEARCH)
 
@@ -191,7 +191,7 @@ def calls_of(request: Request) -> Iterator[ToolCall]:
 
 
 def is_accepted(wire: Wire, options: Mapping[str, JsonValue], model: str) -> bool:
-    """Whether a model is asked with these options at all (R9)."""
+    """Return whether a model accepts these options (R9)."""
     try:
         wire.check_options(options, model=model, extra=())
     except BadRequest:

@@ -21,7 +21,9 @@ ROLE = "arn:aws:iam::123456789012:role/talker"
 
 @dataclass
 class Identities:
-    """Gives keys and tokens for an hour. `asked` are the paths, `wrong` those that were asked wrongly."""
+    """Returns keys and tokens valid for an hour. `asked` lists the requested paths, `wrong` the invalid
+    requests.
+    """
 
     url: str = ""
     now: float = NOW
@@ -123,6 +125,6 @@ async def identities(**settings: Any) -> AsyncIterator[Identities]:
 
 
 def printing_keys(expires: str) -> str:
-    """What a `credential_process` prints."""
+    """Return the output of a `credential_process`."""
     keys = {"AccessKeyId": ACCESS, "SecretAccessKey": SECRET, "SessionToken": SESSION}
     return json.dumps({"Version": 1, **keys, "Expiration": expires})

@@ -1,4 +1,4 @@
-"""A store of blobs in memory, which writes down what is read."""
+"""Provide an in-memory blob store that records reads."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ class Provider:
 
 @asynccontextmanager
 async def provider(*handlers: Handler, tls: ssl.SSLContext | None = None) -> AsyncIterator[Provider]:
-    """A server that notices when a client hangs up."""
+    """Run a server that notices a disconnected client."""
     served = Provider(list(handlers))
     app = web.Application(client_max_size=1 << 26)
     app.router.add_route("*", "/{path:.*}", served.answer)
@@ -120,14 +120,14 @@ async def provider(*handlers: Handler, tls: ssl.SSLContext | None = None) -> Asy
 
 
 def streams(*pieces: bytes, then: Handler | None = None) -> Handler:
-    """An event stream in these network writes; `then` may spoil its end."""
+    """Return an event stream in these network writes. `then` can break its end."""
 
     async def handler(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         for piece in pieces:
             await response.write(piece)
-            await asyncio.sleep(0.005)  # so that each is a read of its own
+            await asyncio.sleep(0.005)  # makes each write a separate read
         if then is not None:
             await then(request)
         return response
@@ -164,7 +164,7 @@ async def waits(request: web.Request) -> web.StreamResponse:
 
 @dataclass
 class Sleeps:
-    """Stands in for sleeping: notes how long, and takes no time."""
+    """Replaces sleep: records the durations and takes no time."""
 
     seconds: list[float] = field(default_factory=list)
 

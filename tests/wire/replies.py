@@ -1,4 +1,4 @@
-"""Decodes a recorded stream, and gathers what its reader is left with."""
+"""Decode a recorded stream, and collect the result of its reader."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Reply:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """As they are stored."""
+        """Return the parts as they are stored."""
         draft = Draft(Message("msg_r", "conversation", None, "assistant", (), model="acme/model"))
         for event in self.events:
             draft.apply(event)

@@ -1,4 +1,4 @@
-"""Checks a body against the types of a provider's own client library: what they do not list is an error."""
+"""Check a body against the types of a provider's client library. An unlisted field is an error."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SCALARS = (str, int, float, bool, type(None))
 
 
 def problems(value: Any, wanted: Any, path: str = "body") -> list[str]:
-    """What is wrong with a value, by the type that is written for it."""
+    """Return the errors in a value, by its declared type."""
     origin, arguments = typing.get_origin(wanted), typing.get_args(wanted)
     if origin in WRAPPERS:
         return problems(value, arguments[0], path)
@@ -63,10 +63,10 @@ def _of_fields(value: Any, wanted: Any, path: str) -> list[str]:
 
 @cache
 def _hints(wanted: Any) -> dict[str, Any]:
-    """Their modules are read once, not for every field."""
+    """Cache the type hints, so that each module is read once instead of per field."""
     return typing_extensions.get_type_hints(wanted, include_extras=True)
 
 
 def _rank(found: list[str]) -> tuple[bool, int]:
-    """Of several types, the one whose tag fits comes nearest."""
+    """Rank the union member whose tag fits as the nearest."""
     return any(".type:" in one or "no object" in one for one in found), len(found)

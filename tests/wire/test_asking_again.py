@@ -1,4 +1,4 @@
-"""R6: which requests are asked again, when, and how often."""
+"""R6 defines which requests Dragoman retries, when, and how often."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attachments on their way into a body: read and coded beside the event loop, as seldom as possible."""
+"""Dragoman reads and encodes attachments off the event loop, as rarely as possible."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ async def test_s4_what_a_call_brought_back_is_read_too_unless_the_model_may_not_
 
 @pytest.mark.parametrize("wire", WIRES)
 async def test_s4_only_what_the_wire_can_carry_is_read(wire: str) -> None:
-    """S4: a film that goes into no body is not read, and what is read is all that encoding needs."""
+    """A video that the body cannot hold is not read, and each read file is used in full (S4)."""
     files = (IMAGE, NOTE, FILM, File("application/pdf", blob="note"), File("audio/wav", blob="image"))
     blobs = blobs_of()
     encoding = WIRES[wire]()
@@ -126,7 +126,7 @@ async def test_s4_what_is_remembered_is_bounded_and_the_oldest_goes_first() -> N
     assert await read("a") == []
     assert await read("c") == ["c"]  # in the place of b
     assert await read("a", "c") == []
-    assert await read("a", "b", "c") == ["b"]  # more than there is room for: what is there is used
+    assert await read("a", "b", "c") == ["b"]  # exceeds the cache: cached files are used
 
 
 async def test_s4_two_runtimes_may_share_a_model_and_each_has_its_store() -> None:
@@ -147,7 +147,7 @@ async def test_s4_two_runtimes_may_share_a_model_and_each_has_its_store() -> Non
 
 @asynccontextmanager
 async def others() -> AsyncIterator[list[int]]:
-    """Somebody else on the same event loop: counts how often it had its turn."""
+    """Run another task on the same event loop that counts its turns."""
     turns = [0]
 
     async def run() -> None:
@@ -190,7 +190,7 @@ class Slow(bytes):
 
 
 async def test_s4_others_have_their_turn_while_a_large_text_is_read() -> None:
-    """S4: on the event loop nobody could let it go."""
+    """The read waits for other tasks, so on the event loop it would never end (S4)."""
     note = Slow(bytes(100_000))
 
     async def have_turns() -> None:
@@ -215,7 +215,7 @@ async def test_s4_others_have_their_turn_while_a_large_body_is_written() -> None
 
 @pytest.mark.parametrize("wire", WIRES)
 async def test_s4_a_large_file_is_read_when_it_is_sent_and_sent_again(wire: str) -> None:
-    """S4, M3: no request holds it as a whole, and one that is asked again sends the same."""
+    """No request holds the whole file, and a retry sends the same bytes (S4, M3)."""
     data = random.Random(wire).randbytes(1_000_001)
     blobs, encoding = blobs_of(image=data), WIRES[wire]()
     attachments = await AttachmentReader(blobs).read(asking(IMAGE), encoding)
@@ -256,7 +256,7 @@ async def test_s4_a_request_that_is_asked_again_sends_its_files_again() -> None:
 
 
 async def test_s4_a_file_that_breaks_while_it_is_sent_ends_the_request_with_the_reason() -> None:
-    """S4: the provider never gets a whole body with other bytes than those that were stored."""
+    """The provider never gets a complete body with other bytes than the stored ones (S4)."""
 
     class Broken(MemoryBlobs):
         async def blob_pieces(self, key: str) -> AsyncIterator[bytes]:

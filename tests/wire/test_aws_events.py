@@ -46,7 +46,7 @@ def test_byte_by_byte_the_events_come_when_they_are_complete() -> None:
 
 @given(st.data())
 def test_any_byte_that_is_damaged_is_noticed(data: st.DataObject) -> None:
-    """W1: what a checksum does not cover does not exist, and no damage makes anybody wait for more."""
+    """A checksum covers every byte, and a damaged frame does not make Dragoman wait for more (W1)."""
     frame = bytearray(chunk({"text": "hello"}))
     at = data.draw(st.integers(0, len(frame) - 1))
     frame[at] ^= data.draw(st.integers(1, 255))
@@ -85,7 +85,7 @@ def test_headers_of_other_types_are_stepped_over() -> None:
 def test_an_exception_has_the_status_it_would_have_as_a_response(kind: str, status: int | None) -> None:
     splitter = AwsEventSplitter()
     events = splitter.feed(chunk({"a": 1}) + exception(kind, "too fast"))
-    assert next(iter(events)) == b'{"a": 1}'  # what came before it is not lost
+    assert next(iter(events)) == b'{"a": 1}'  # earlier events are not lost
     with pytest.raises(ProviderError, match="too fast") as raised:
         list(events)
     assert raised.value.status == status

@@ -1,4 +1,4 @@
-"""Replies have bounds: bytes, lines, time and calls (T8). Whoever sends more is hung up on."""
+"""Replies have limits in bytes, lines, time and calls. Dragoman disconnects from a sender above them (T8)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PIECE = b'data: {"choices": [{"index": 0, "delta": {"content": "word "}}]}\n\n'
 async def endless(
     piece: bytes, headers: dict[str, str] | None = None, pause: Callable[[], object] | None = None
 ) -> AsyncIterator[tuple[str, list[int]]]:
-    """A provider that sends the same piece for ever; how much it got rid of."""
+    """Run a provider that sends the same chunk forever, and count the sent bytes."""
     sent = [0]
 
     async def handler(request: web.Request) -> web.StreamResponse:
@@ -129,7 +129,7 @@ async def test_how_much_text_is_read_can_be_set(tmp_path: Path) -> None:
             with pytest.raises(ProviderError, match="1,000 characters"):
                 await turn.result()
             (_, reply) = (await turn.snapshot()).messages[-2:]
-            assert reply.text.startswith("word word")  # what had arrived is stored
+            assert reply.text.startswith("word word")  # the received text is stored
             assert len(reply.text) <= 1000
 
 
@@ -159,7 +159,7 @@ async def test_a_reply_that_goes_on_and_on_ends_some_time(tmp_path: Path) -> Non
 
 
 async def test_a_reply_with_too_many_calls_is_an_error_and_none_of_them_runs(tmp_path: Path) -> None:
-    """T8, C2: each has its result all the same."""
+    """Each call has a result anyway (T8, C2)."""
     many = calls("nosuch")
     for _ in range(3 * MOST_CALLS // 2):
         many = many + calls("nosuch", a=1)

@@ -1,5 +1,4 @@
-"""Calls are put together from whatever a provider sends of them (W3), and their arguments are certain or not
-there at all (C4, C5)."""
+"""Dragoman assembles calls from any order of chunks (W3). Their arguments are certain or missing (C4, C5)."""
 
 from __future__ import annotations
 
@@ -210,7 +209,7 @@ def test_placeholders_are_no_calls_but_a_call_without_a_name_is_one() -> None:
 
 
 def test_no_arguments_are_none_only_if_the_reply_was_not_cut_off() -> None:
-    """C4: a call that was cut off before its first argument must not run with none."""
+    """A call cut off before its first argument must not run without arguments (C4)."""
     name_only = {"index": 0, "id": "a", "name": "delete_all"}
     assert outcome(assembled(name_only)) == [("delete_all", {})]
     assert outcome(assembled(name_only, cut=True)) == [("delete_all", "")]

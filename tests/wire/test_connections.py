@@ -1,4 +1,4 @@
-"""Keys, proxies and certificates: how a provider is reached, and what is never printed."""
+"""Keys, proxies and certificates reach a provider, and no log prints a secret."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ async def test_a_proxy_of_a_kind_we_cannot_use_is_refused_without_its_password()
 
 @pytest.fixture
 def own_certificate(tmp_path: Path) -> tuple[Path, Path]:
-    """A certificate for this machine that nobody else trusts, and its key."""
+    """Return a certificate for this machine that no other machine trusts, and its key."""
     certificate, key = tmp_path / "own.pem", tmp_path / "own.key"
     command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=own"
     names = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]

@@ -1,4 +1,4 @@
-"""What a provider counts: strange numbers in it spoil no reply (W3), on no wire."""
+"""Strange usage counts spoil no reply, on any wire (W3)."""
 
 from __future__ import annotations
 

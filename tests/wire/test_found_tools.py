@@ -1,4 +1,4 @@
-"""L2: wires that can load tools where they were found do, so that what stands before stays cached."""
+"""A wire that can load tools at the place of a search does so, which keeps the cached prefix (L2)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_messages_refer_to_what_was_found() -> None:
     ]
     assert body["messages"][-1]["content"][0]["content"] == [{"type": "tool_reference", "tool_name": "water"}]
     marked = [tool["name"] for tool in body["tools"] if "cache_control" in tool]
-    assert marked == [FIND_TOOLS]  # one that is deferred may not be
+    assert marked == [FIND_TOOLS]  # a deferred tool cannot have a cache mark
 
 
 def test_what_was_called_by_its_name_or_lost_in_a_summary_is_declared() -> None:

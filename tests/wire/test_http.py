@@ -159,7 +159,7 @@ async def test_w3_a_reply_ends_with_done_even_if_the_server_leaves_the_connectio
 async def test_w3_a_reply_ends_with_the_last_event_of_its_wire_as_with_done(
     wire: Wire, said: list[dict[str, JsonValue]]
 ) -> None:
-    """Who waits for the end of the connection waits until it counts as stalled."""
+    """A client that waits for the end of the connection would wait until it counts as stalled."""
     stream = streams(*(frame(**event) for event in said), then=waits)
     timeouts = Timeouts(between_chunks=10 * PATIENCE)
     async with provider(stream) as served, client(timeouts=timeouts) as http, asyncio.timeout(PATIENCE):
@@ -251,7 +251,7 @@ async def test_a_provider_that_never_begins_is_a_timeout() -> None:
 
 
 async def test_a_server_that_is_not_there_is_named() -> None:
-    with socket.socket() as taken:  # bound, but nobody listens
+    with socket.socket() as taken:  # bound, but without a listener
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
         async with client(retry=Retry(attempts=1)) as http:
@@ -291,7 +291,9 @@ async def test_what_came_before_a_garbled_frame_in_the_same_read_is_kept() -> No
 
 
 async def test_betas_go_where_each_endpoint_takes_them() -> None:
-    """W2: in a header beside those of the catalog, each once; at the clouds they stay in the body."""
+    """Betas are in one header with those of the catalog, without duplicates. Cloud endpoints take them in
+    the body (W2).
+    """
     asked: dict[str, JsonValue] = {"model": "m", "anthropic_beta": ["a-1", "b-2"]}
     named = replace(ENDPOINTS["anthropic_messages"], headers={"anthropic-beta": "c-3, a-1"})
     body = {**asked}

@@ -1,4 +1,4 @@
-"""What kind of file an attachment is, and what each wire makes of it."""
+"""Detect an attachment's type, and check each wire's form for it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_what_is_not_text_has_a_kind(file: File, kind: str) -> None:
 
 
 def test_a_type_has_one_spelling() -> None:
-    """M2: and what a data: address says of itself counts."""
+    """A data: URL's own type counts (M2)."""
     spelled = ("image/JPG", "image/pjpeg", " image/jpeg ; q=1")
     assert {media_type(File(one)) for one in spelled} == {"image/jpeg"}
     assert media_type(File("image/png", url="data:image/svg+xml;base64,PHN2Zy8+")) == "image/svg+xml"
@@ -137,7 +137,7 @@ def test_a_document_goes_where_it_is_read() -> None:
 
 
 def test_files_that_a_model_cannot_take_become_lines_in_their_place() -> None:
-    """M2: in what was said, and in what calls brought back, beside what else they say."""
+    """The line replaces files in messages and in results, and the remaining text stays (M2)."""
     picture, note = File("image/png", blob=BLOB, name="cat.png"), File("text/plain", blob=BLOB)
     result = ToolResult("drawn", attachments=(picture, note), note="A person changed it.")
     call = ToolCall("c", "draw", state=CallState.COMPLETED, result=result)

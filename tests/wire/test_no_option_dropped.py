@@ -1,4 +1,4 @@
-"""R9: on every wire, each option that is accepted is in the body as it is, or an error names it."""
+"""On every wire, an accepted option is in the body unchanged, or an error names it (R9)."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def body_of(wire: Wire, model: str, options: Mapping[str, JsonValue]) -> dict[st
 @settings(max_examples=examples(40, 1000), deadline=None)
 @given(data=st.data())
 def test_r9_an_accepted_option_is_in_the_body(wire: Wire, model: str, data: st.DataObject) -> None:
-    """R9: nothing is dropped, clipped or replaced on its way."""
+    """Nothing drops, clips or replaces it on the way (R9)."""
     values = MEDIA if isinstance(wire, MediaWire) else CHAT
     known = sorted(wire.options & values.keys())
     names = data.draw(st.lists(st.sampled_from(known), unique=True, max_size=4))

@@ -1,6 +1,6 @@
-"""What is sent fits the types of OpenAI's own library, field by field, whatever the history.
+"""Check every request field by field against OpenAI's own types, for any history.
 
-The library is no part of the project: where it is not installed, there is nothing to compare with.
+The library is not a dependency. Without it, these tests have nothing to compare with.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ OPTIONS: dict[str, JsonValue] = {
 }
 CUSTOM: JsonValue = {"type": "custom", "name": "clock"}
 CUSTOM_CHAT: JsonValue = {"type": "custom", "custom": {"name": "patch"}}
-# What imitators want, and OpenAI itself is never sent: it hands out no such thoughts.
+# Fields for compatible servers. OpenAI never receives them, because it returns no such reasoning.
 FOREIGN = frozenset({"reasoning_content", "reasoning", "reasoning_details", "extra_content"})
 
 
@@ -66,7 +66,7 @@ def adapters() -> dict[str, TypeAdapter[Any]]:
 
 
 def walk(value: Any) -> None:
-    """Look at everything: what their types call an iterable is checked only when somebody does."""
+    """Iterate over everything: the types check an iterable only when it is consumed."""
     if isinstance(value, dict):
         for one in value.values():
             walk(one)

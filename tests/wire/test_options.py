@@ -1,4 +1,4 @@
-"""Options: layers, types, and what becomes of those a wire has no word for (R1, R9)."""
+"""Options: layers, types, and handling of options that a wire does not know (R1, R9)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_r1_the_later_layer_wins_and_objects_are_merged() -> None:
         "reasoning": {"effort": "high", "summary": "auto"},
         "seed": 7,
     }
-    assert below["reasoning"] == {"effort": "low", "summary": "auto"}  # layers are not changed
+    assert below["reasoning"] == {"effort": "low", "summary": "auto"}  # merging leaves the layers unchanged
 
 
 def test_r1_none_removes_whatever_is_below_it_and_can_be_set_again_above() -> None:
@@ -53,7 +53,7 @@ def test_r1_none_removes_whatever_is_below_it_and_can_be_set_again_above() -> No
         {"e": 2},
     ]
     assert without_removed(merge_options(*layers)) == {"b": {"d": 2}, "e": 2}
-    # two of the layers may be merged before the third is known
+    # a caller can merge two layers before it knows the third
     assert without_removed(merge_options(layers[0], merge_options(*layers[1:]))) == {"b": {"d": 2}, "e": 2}
 
 
@@ -203,7 +203,7 @@ def test_every_common_word_has_a_value_here_and_every_wire_has_only_common_words
 
 @pytest.mark.parametrize(("wire", "option"), CASES)
 def test_r9_every_word_a_wire_has_changes_its_body(wire: str, option: str) -> None:
-    """R9: none is taken and then dropped."""
+    """No option is accepted and then dropped (R9)."""
     model = MODELS.get(wire, "m")
 
     def body(**options: JsonValue) -> dict[str, JsonValue]:

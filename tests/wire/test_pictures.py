@@ -1,4 +1,4 @@
-"""M3: pictures are made smaller for a model that takes none so large; what is stored stays as it is."""
+"""Dragoman shrinks images for a model with a size limit, and leaves the stored file unchanged (M3)."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_large_picture_becomes_a_small_one_of_the_same_kind(format: str, shape
 
 
 def test_a_picture_of_too_many_bytes_loses_pixels_until_it_fits() -> None:
-    """M3: a limit of bytes holds beside that of pixels."""
+    """The byte limit applies in addition to the pixel limit (M3)."""
     fitted = fit_picture(picture(400, 400, "PNG"), FileLimits(picture_edge=1000, picture_bytes=20_000))
     assert len(fitted) <= 20_000
     assert max(size_of(fitted)) > 50
@@ -74,7 +74,7 @@ def test_what_fits_is_sent_to_the_byte() -> None:
 
 
 def test_a_photograph_stands_upright() -> None:
-    """M3: the note that it is to be turned is gone with the rest of what the camera wrote."""
+    """The EXIF orientation disappears with the other camera metadata (M3)."""
     turned = Image.Exif()
     turned[0x0112] = 6  # a quarter to the right
     assert size_of(fit_picture(picture(400, 200, "JPEG", exif=turned), SMALL)) == (50, 100)
@@ -108,7 +108,7 @@ def bomb(edge: int) -> bytes:
     ids=["large", "larger", "bomb", "head", "cut", "empty", "gif"],
 )
 def test_what_cannot_be_unpacked_goes_as_it_is(data: bytes) -> None:
-    """M3: nobody fills the memory, and the provider says what is wrong."""
+    """A decompression bomb cannot fill the memory, and the provider reports the error (M3)."""
     assert fit_picture(data, SMALL) is data
 
 
@@ -123,7 +123,7 @@ def test_a_photograph_with_a_second_picture_in_it_is_made_smaller(size: tuple[in
 
 
 def test_a_picture_of_65536_greys_is_made_smaller() -> None:
-    """M3: as scanners and telescopes make them; what is light stays light."""
+    """Scanners and telescopes make such images. Bright parts stay bright (M3)."""
     out = io.BytesIO()
     Image.new("I;16", (400, 300), 40_000).save(out, "PNG")
     with Image.open(io.BytesIO(fit_picture(out.getvalue(), SMALL))) as found:
@@ -185,7 +185,7 @@ async def test_a_model_sees_the_small_one_and_the_store_has_the_large_one() -> N
 
 
 async def test_the_oldest_files_are_left_out_where_all_are_too_much() -> None:
-    """M3: a line stands in their place, and somebody says so."""
+    """A line of text replaces them, and a notice reports it (M3)."""
     blobs = MemoryBlobs({name: bytes(4000) for name in "abc"})
     files = [blobs.file(name, "image/png") for name in "abc"]
     async with loopback(says("seen")) as server, HttpClient() as client:

@@ -32,7 +32,7 @@ def data_of(reply: Reply) -> list[dict[str, Any]]:
 
 
 class Watching(Plugin):
-    """Writes down what a provider says beside its reply, and how much of the reply was there by then."""
+    """Records a provider's extra fields, and the text of the reply at that moment."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[dict[str, Any], str]] = []
@@ -43,7 +43,7 @@ class Watching(Plugin):
 
 
 async def test_h4_a_plugin_sees_the_fields_of_a_chunk_after_it_was_folded(tmp_path: Path) -> None:
-    """H4: with the message as it is with that chunk; nothing of it is stored."""
+    """The plugin sees the message including that chunk, and the extra fields are not stored (H4)."""
     cited = {"citations": ["https://a.example"]}
     plugin = Watching()
     reply = stream(delta(content="It "), choice({}, content="rains.") | cited, usage())
@@ -196,7 +196,7 @@ def test_h4_gemini_brings_ratings_and_chances_of_words() -> None:
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_h4_half_a_character_in_such_a_field_does_no_harm(wire: str) -> None:
-    """H4, W3: like everything else it can be stored."""
+    """The field can be stored like everything else (H4, W3)."""
     frames = {
         "openai_chat": b'{"choices": [], "note": "\\ud83d"}',
         "openai_responses": b'{"type": "response.note", "note": "\\ud83d"}',

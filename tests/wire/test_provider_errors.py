@@ -1,4 +1,4 @@
-"""What providers refuse, in their words and ours, and what may help (T8, R7)."""
+"""Provider errors, in their text and in Dragoman's, with the remedy (T8, R7)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 @dataclass
 class Refused:
-    """What a provider answers, and what a person should read of it."""
+    """A provider's answer, and the text that the user reads."""
 
     status: int
     body: JsonValue | str

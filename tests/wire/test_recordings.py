@@ -1,6 +1,6 @@
-"""Streams of live providers are read as they were meant, in one piece and cut anywhere (W1).
+"""Recorded streams of live providers decode as meant, whole and cut anywhere (W1).
 
-The recordings are not part of the project: `DRAGOMAN_RECORDINGS` names the folder they are in.
+The recordings are not in the repository. `DRAGOMAN_RECORDINGS` names their folder.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ def plain_usage(usage: Usage) -> dict[str, int]:
 
 
 def anthropic_usage(usage: Usage) -> dict[str, int]:
-    """Cached tokens are counted beside the others, not among them."""
+    """Return Anthropic's usage, which counts cached tokens in addition to the others."""
     fresh = usage.input - usage.cached - usage.cache_written
     read, written = usage.cached, usage.cache_written
     return {"input": fresh, "output": usage.output, "cache_read": read, "cache_write": written}
 
 
 def gemini_usage(usage: Usage) -> dict[str, int | None]:
-    """Thoughts are counted beside the answer, and not mentioned where there are none."""
+    """Return Gemini's usage, which counts reasoning in addition to the answer, and omits it if zero."""
     thought = usage.reasoning
     return {"input": usage.input, "output": usage.output - thought, "reasoning": thought or None}
 
@@ -106,5 +106,5 @@ def test_a_live_reply_that_comes_whole_is_the_same_message(recording: dict[str, 
     assert (whole.end, whole.finish_word) == (streamed.end, streamed.finish_word)
     if (
         recording["host"] != "openrouter.ai" or recording["wire"] != "openai_responses"
-    ):  # it ends a thought late
+    ):  # this stream ends a reasoning part late
         assert whole.parts == streamed.parts

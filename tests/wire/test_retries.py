@@ -1,4 +1,4 @@
-"""A provider that does not answer at once: the wait is visible, and can be cancelled (R6)."""
+"""The wait for a busy provider is visible, and a user can cancel it (R6)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def retries_in(events: list[Event]) -> list[StepRetry]:
 
 
 async def test_r6_three_refusals_are_three_events_and_then_the_answer(tmp_path: Path) -> None:
-    """R6: each wait is an event before it begins: which attempt comes, when, and why it is needed."""
+    """An event before each wait gives the next attempt, its time and the reason (R6)."""
     async with (
         loopback(BUSY, BUSY, BUSY, says("Here I am.")) as server,
         models_at(server.url) as models,
@@ -59,7 +59,7 @@ async def test_r6_three_refusals_are_three_events_and_then_the_answer(tmp_path: 
 
 
 async def test_r6_a_wait_that_is_shown_can_be_cancelled(tmp_path: Path) -> None:
-    """R6, T6: nobody has to sit through it."""
+    """A user need not wait for the end (R6, T6)."""
     busy = Answer(503, {"error": {"message": "we are busy"}}, {"Retry-After": str(PATIENT)})
     async with (
         loopback(busy) as server,
@@ -77,7 +77,7 @@ async def test_r6_a_wait_that_is_shown_can_be_cancelled(tmp_path: Path) -> None:
 
 
 async def test_r6_a_request_beside_the_conversation_can_say_that_it_waits() -> None:
-    """R6: a title or a summary is no turn of its own; whoever asked for it hears of the wait."""
+    """A title or a summary has no separate turn, so its caller receives the wait (R6)."""
     waits: list[StepRetry] = []
     async with loopback(BUSY, says("A title")) as server, models_at(server.url) as models:
         request = Request("acme/model", (RequestMessage("user", (Text("A title, please."),)),))
@@ -94,7 +94,7 @@ async def test_r6_the_reason_of_a_retry_does_not_show_the_key() -> None:
 
 
 async def test_r6_a_server_that_was_busy_and_then_refuses_tools_is_asked_in_a_dialect() -> None:
-    """R6, D1: a retry is no part of a reply, so the request may still be put in another way."""
+    """A retry starts no reply, so Dragoman can still send the request in another form (R6, D1)."""
     no_tools = Answer(400, {"error": {"message": "model does not support tools"}})
     tool = ToolSpec("add", "Add two numbers.", {"type": "object", "properties": {}})
     request = Request("acme/model", (RequestMessage("user", (Text("Hello?"),)),), tools=(tool,))
@@ -106,7 +106,7 @@ async def test_r6_a_server_that_was_busy_and_then_refuses_tools_is_asked_in_a_di
 
 
 async def test_r6_a_stream_that_ends_after_a_providers_own_fields_is_asked_again() -> None:
-    """R6, H4: what comes beside the reply does not begin it."""
+    """A provider's own fields do not start the reply (R6, H4)."""
     unfinished = stream({"type": "response.new_thing", "detail": 1}, finish=None, done=False)
     done = stream(
         {"type": "response.output_text.delta", "output_index": 0, "delta": "Hi"},

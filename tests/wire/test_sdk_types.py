@@ -1,6 +1,6 @@
-"""Bodies of hard histories, checked against the types of the providers' own client libraries (R5).
+"""Check bodies of hard histories against the types of the providers' client libraries (R5).
 
-The libraries are no part of the project: where one is not installed, there is nothing to compare with.
+The libraries are not dependencies. Without them, these tests have nothing to compare with.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def hard_requests(draw: st.DrawFn, wire: str) -> Request:
 
 
 def _of_model(message: RequestMessage, model: str) -> RequestMessage:
-    """As if the model that is asked had made it: its own thoughts go back to it."""
+    """Return the message as if this model had written it, so that its reasoning goes back to it."""
     parts = [
         replace(part, model=model) if isinstance(part, Reasoning) and part.model == MODEL else part
         for part in message.parts
@@ -148,7 +148,7 @@ def test_a_body_of_messages_has_the_types_of_their_client(request: Request) -> N
     params = pytest.importorskip("anthropic.types.beta.message_create_params")
     body = WIRES["anthropic_messages"]().encode(request, ATTACHMENTS)
     body["betas"] = body.pop("anthropic_beta", [])
-    for older in ("temperature", "top_p", "top_k"):  # not listed any more; older models take them
+    for older in ("temperature", "top_p", "top_k"):  # missing in the types, and accepted by older models
         body.pop(older, None)
     assert problems(body, params.MessageCreateParamsStreaming) == []
 

@@ -1,4 +1,4 @@
-"""An event stream may be cut anywhere, and providers write it in every way the standard allows (W1)."""
+"""An event stream can be cut anywhere, and comes in every form that the standard allows (W1)."""
 
 from __future__ import annotations
 

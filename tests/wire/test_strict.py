@@ -1,4 +1,4 @@
-"""OpenAI's strict mode: what is sent as strict is, and what comes back fits the schema it was made from."""
+"""Check OpenAI's strict mode: strict schemas are valid, and replies fit the original schema."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ FITTING = st.builds(
     ),
     st.sets(NAMES),
 )
-"""Most of which can be made strict."""
+"""Generate object schemas, most of which can be strict."""
 
 
 def value_of(draw: st.DrawFn, node: dict[str, Any], root: dict[str, Any], depth: int = 0) -> Any:
@@ -164,7 +164,7 @@ REFUSED_WORDS = ("allOf", "oneOf", "not", "if", "default", "minLength", "prefixI
 
 
 def breaches(node: Any, depth: int = 0) -> list[str]:
-    """The documented rules that a schema breaks; written apart from the code it checks."""
+    """Return the documented rules that a schema breaks, independent of the tested code."""
     if not isinstance(node, dict):
         return ["not a schema"]
     found = [word for word in REFUSED_WORDS if word in node]

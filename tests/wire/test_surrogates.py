@@ -1,4 +1,4 @@
-"""Characters that servers cut in two: both halves of an emoji as escapes of their own (W3)."""
+"""Servers split characters: both halves of an emoji come as separate escapes (W3)."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ LONELY = {
 @pytest.mark.parametrize("pieces", LONELY.values(), ids=LONELY)
 @pytest.mark.parametrize("wire", TEXTS)
 def test_w3_a_half_without_the_other_becomes_the_replacement_character(wire: str, pieces: list[str]) -> None:
-    """W3: nothing raises, and what is left can be stored."""
+    """Nothing raises, and the remaining text can be stored (W3)."""
     whole = "".join(pieces)
     meant = "".join(LONE if char in (HIGH, LOW) else char for char in whole)
     for frames, seen in ((TEXTS, "text"), (THOUGHTS, "reasoning")):
@@ -218,7 +218,7 @@ def test_w3_half_a_character_in_arguments_is_replaced_and_the_call_is_whole(wire
 
 
 def test_w3_halves_of_two_parts_are_not_joined() -> None:
-    """W3: a thought that ends in one half and a text that begins with the other have nothing in common."""
+    """A half at the end of reasoning and another at the start of text do not belong together (W3)."""
     reply = read("openai_chat", [chat(reasoning_content=f"a{HIGH}"), chat(content=f"{LOW}b")])
     assert (reply.reasoning, reply.text) == (f"a{LONE}", f"{LONE}b")
 
@@ -244,7 +244,7 @@ def test_w3_an_error_inside_a_stream_may_hold_half_a_character() -> None:
 
 
 def test_w3_bytes_that_are_no_character_are_replaced() -> None:
-    """W3: servers that cut by bytes send parts of a character, each in an event of its own."""
+    """Servers that split by bytes send parts of a character in separate events (W3)."""
     torn = [
         b'{"choices":[{"delta":{"content":"a\xf0\x9f"}}]}',
         b'{"choices":[{"delta":{"content":"\x98\x80b"}}]}',

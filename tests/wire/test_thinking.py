@@ -1,4 +1,4 @@
-"""Reasoning that comes as tags in the text is recognised, wherever the tags are cut (W4)."""
+"""Dragoman detects reasoning in tags, wherever the tags are cut (W4)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def text_part(pieces: list[str]) -> list[Event]:
 
 
 def parts_of(pieces: list[str], *, inside: bool = False) -> tuple[Part, ...]:
-    """What is stored of a reply whose text came in these pieces."""
+    """Return the stored parts of a reply with its text in these chunks."""
     thinking = Thinking(inside=inside)
     draft = Draft(Message("msg_r", "conversation", None, "assistant", ()))
     for event in [*text_part(pieces), MessageEnd("stop")]:
@@ -184,7 +184,7 @@ def test_a_call_ends_a_thought_that_was_never_closed() -> None:
 
 
 def test_a_model_that_has_lost_its_way_costs_no_more_than_what_it_writes() -> None:
-    """W4: ends of a reply without an end are text, and are looked at once, wherever they are cut."""
+    """Repeated end tokens are text, and the parser reads each once, wherever they are cut (W4)."""
     endless = "</s>\n" * 1500
     (text,) = parts_of([endless])
     assert isinstance(text, Text)

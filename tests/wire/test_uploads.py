@@ -1,4 +1,4 @@
-"""M3: a large file goes to its provider once, and is named by an id from then on."""
+"""A large file is uploaded to its provider once, and later requests send its ID (M3)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class FileServer:
     broken: bool = False
     silent: bool = False
     together: asyncio.Barrier | None = None  # for who uploads at the same time
-    slow: int = 0  # looks at a file until it can be used
+    slow: int = 0  # polls of a file until it is ready
     looks: int = 0
     after: str = "ACTIVE"
     asked: list[str] = field(default_factory=list)  # bodies
@@ -174,7 +174,7 @@ async def file_server(wire: str) -> AsyncIterator[FileServer]:
 
 
 class Place:
-    """A model at such a server, and a clock that goes as it is told."""
+    """A model at such a server, with a clock that the test sets."""
 
     def __init__(self, server: FileServer, timeouts: Timeouts | None = None) -> None:
         self.now = 1_000_000.0
@@ -218,7 +218,7 @@ both = pytest.mark.parametrize("wire", [*REPLIES])
 
 @both
 async def test_a_large_file_goes_once_and_a_small_one_with_each_request(wire: str) -> None:
-    """M3: three steps of a turn, one upload; the bytes are read once."""
+    """Three steps of a turn make one upload and read the bytes once (M3)."""
     async with placed(wire) as (server, place):
         assert [await place.ask(PAPER, PHOTO, NOTE) for _ in range(3)] == ["seen"] * 3
     assert server.uploads == 2
@@ -251,7 +251,7 @@ async def test_a_film_that_google_cannot_read_goes_along() -> None:
 
 
 async def test_openai_is_told_what_a_file_is_for_and_for_how_long() -> None:
-    """M3: pictures for seeing, others as data; a day later they are gone by themselves."""
+    """Images have the purpose vision, others user data, and the provider deletes them after a day (M3)."""
     async with placed("openai_responses") as (server, place):
         await place.ask(PAPER, PHOTO)
         await place.uploads.close()
@@ -271,7 +271,7 @@ async def test_what_anthropic_would_keep_for_ever_is_deleted_in_the_end() -> Non
 
 @both
 async def test_a_file_that_is_gone_there_is_uploaded_again(wire: str) -> None:
-    """M3: somebody deleted it. The person does not notice."""
+    """Another program deleted the file, and the user does not notice (M3)."""
     async with placed(wire) as (server, place):
         await place.ask(PAPER)
         server.files.clear()
@@ -282,7 +282,7 @@ async def test_a_file_that_is_gone_there_is_uploaded_again(wire: str) -> None:
 
 @both
 async def test_it_is_uploaded_again_only_once(wire: str) -> None:
-    """M3: a server that never finds its files is not asked for ever."""
+    """Dragoman retries no further if the server never finds its files (M3)."""
     async with placed(wire) as (server, place):
         server.files = _Leaking()
         with pytest.raises(ProviderError, match="File not found"):
@@ -299,7 +299,7 @@ class _Leaking(dict[str, Any]):
 
 @both
 async def test_where_nothing_can_be_uploaded_the_file_goes_along(wire: str) -> None:
-    """M3: and for a while nobody tries again."""
+    """Dragoman pauses uploads for a while after a failure (M3)."""
     async with placed(wire) as (server, place):
         server.broken = True
         assert [await place.ask(PAPER) for _ in range(2)] == ["seen", "seen"]
@@ -343,7 +343,7 @@ async def test_a_server_that_takes_a_file_and_says_nothing_holds_nobody_up() -> 
 
 
 async def test_one_file_may_be_sent_as_a_document_and_as_text() -> None:
-    """M3: the document is named by its id, the text is text."""
+    """The document goes by its ID, and the text as text (M3)."""
     async with placed("openai_responses") as (server, place):
         text = replace(PAPER, media_type="text/plain", name="paper.txt")
         assert await place.ask(PAPER, text) == "seen"

@@ -69,7 +69,7 @@ async def test_a_body_that_is_no_stream_is_shown(body: JsonValue | str, media_ty
     ids=["calls", "the one call of old"],
 )
 async def test_a_reply_that_comes_whole_is_a_reply(made: dict[str, JsonValue]) -> None:
-    """W1: some servers do not stream, whatever they are asked."""
+    """Some servers never stream, even if the request asks for it (W1)."""
     body: JsonValue = {
         "object": "chat.completion",
         "choices": [
@@ -199,7 +199,7 @@ REPORTS: list[dict[str, JsonValue]] = [
 @pytest.mark.parametrize("report", REPORTS)
 @pytest.mark.parametrize("wire", [anthropic_messages, gemini, openai_responses, openai_chat])
 def test_t8_an_error_of_a_gateway_is_told_on_every_wire(wire: Any, report: JsonValue) -> None:
-    """It has the shape of the gateway's own, whatever is spoken behind it."""
+    """The error has the gateway's format, whichever API is used through it."""
     for told in (report, {"error": report}, {"error": "no credit"}):
         with pytest.raises(ProviderError, match=r"^no credit"):
             [*wire.WIRE().decoder("msg_r").feed(to_json(told))]
@@ -207,7 +207,7 @@ def test_t8_an_error_of_a_gateway_is_told_on_every_wire(wire: Any, report: JsonV
 
 @pytest.mark.parametrize("report", REPORTS)
 async def test_t8_an_error_that_comes_with_a_status_of_success_is_one(report: JsonValue) -> None:
-    """As the whole body, and in a stream that began well: what had come is kept, and is no answer."""
+    """The error can be the whole body or come in a started stream, whose text stays but is not an answer."""
     began = b'data: {"choices":[{"delta":{"content":"Hi"}}]}\n\ndata: ' + to_json(report) + b"\n\n"
     for handler in (answers(200, report), streams(began)):
         async with provider(handler) as served, client() as http:

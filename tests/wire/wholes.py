@@ -1,4 +1,4 @@
-"""What a provider would have sent had it not streamed: the chunks of a reply, as its clients join them."""
+"""Join a stream's chunks into the reply that the provider would send without streaming."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ def _delta(block: Json, delta: Json, inputs: dict[int, str], index: int) -> None
 
 
 def response(frames: list[Json]) -> Json:
-    """OpenAI's newer API: its last event holds all of it, with secrets that are encrypted anew."""
+    """Return the last event of the Responses API, with its secrets encrypted again."""
     done = {one["output_index"]: one["item"] for one in frames if one["type"] == "response.output_item.done"}
     return {**frames[-1]["response"], "output": [done[place] for place in sorted(done)]}
 
 
 def completion(frames: list[Json]) -> Json:
-    """OpenAI's older one: strings are joined, lists by the numbers in them, others one after another."""
+    """Return a chat completion: strings are joined, list items merged by index, other values replaced."""
     made: Json = {}
     told: Json = {}
     for frame in frames:

@@ -1,4 +1,4 @@
-"""Histories hold files open until they are closed."""
+"""Close histories after each test, because they hold files open."""
 
 from __future__ import annotations
 

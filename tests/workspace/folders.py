@@ -14,7 +14,7 @@ from dragoman.workspace.states import ChangeRecord, SnapshotLimits
 
 
 def picture(root: Path) -> dict[str, tuple[str, int, bytes]]:
-    """Everything below a folder: what it is, its mode, its bytes."""
+    """Return everything below a folder: kinds, modes and bytes."""
     found: dict[str, tuple[str, int, bytes]] = {}
     for folder, folders, files in os.walk(root):
         for name in (*folders, *files):
@@ -32,7 +32,7 @@ def picture(root: Path) -> dict[str, tuple[str, int, bytes]]:
 
 
 def stored(history: WorkspaceHistory) -> bytes:
-    """Every byte that is kept; short texts are not compressed."""
+    """Return every stored byte. The store compresses no short text."""
     return b"".join(path.read_bytes() for path in sorted(history.file.parent.iterdir()))
 
 
@@ -47,8 +47,9 @@ def history_of(
     limits: SnapshotLimits | None = None,
     watch_from: int = WATCH_FROM,
 ) -> WorkspaceHistory:
-    """Closed when the test is over. With `watch_from` 0 the kernel is asked what changed, as it is in big
-    folders."""
+    """Return a history that the test closes at its end. With `watch_from` 0 the kernel reports changes, as in
+    big folders.
+    """
     history = WorkspaceHistory(
         root,
         folder or root.parent / "snapshots",
@@ -61,7 +62,7 @@ def history_of(
 
 
 def histories_in(place: Path) -> Histories:
-    """All those beside folders of this place; closed when the test is over."""
+    """Return the histories for folders in this place. The test closes them at its end."""
     histories = Histories(place / "snapshots")
     _made.append(histories)
     return histories

@@ -1,4 +1,4 @@
-"""B3: folders that are closed to their owner, and the way back of a program that is not almighty."""
+"""Revert changes in folders without write permission, in a program without root's rights (B3)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_what_a_call_closed_goes_back_and_comes_again(tmp_path: Path) -> None:
 
 
 def test_what_can_neither_be_done_nor_undone_is_told_and_holds_nothing_up(tmp_path: Path) -> None:
-    """Somebody closes both folders in the middle."""
+    """Another program closes both folders in the middle."""
     _play("refused", tmp_path)
 
 
@@ -65,7 +65,7 @@ def _refused(root: Path) -> None:
         (root / "e" / "new").write_text("new")
 
     def close(step: int) -> None:
-        if step == 1:  # `new` is gone by now
+        if step == 1:  # `new` is deleted by now
             for folder in ("d", "e"):
                 (root / folder).chmod(0o555)
 
@@ -78,7 +78,7 @@ def _refused(root: Path) -> None:
 
 
 def _play(name: str, folder: Path) -> None:
-    """In a process to which modes mean something, whoever runs it."""
+    """Run in a process that obeys file modes, whichever user runs the tests."""
     lines = f"import sys; from {__name__} import main; main(*sys.argv[1:])"
     subprocess.run([sys.executable, "-c", lines, name, str(folder)], check=True, preexec_fn=_be_nobody)
 

@@ -1,4 +1,4 @@
-"""B2: what a change is, as a text that people read and `git apply` understands."""
+"""A diff shows a change in a form that users read and `git apply` understands (B2)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_diff_says_exactly_how_one_text_becomes_the_other(old: str, new: str) 
 @given(old=LONG, new=LONG, edits=st.sets(st.integers(0, 199)))
 @settings(max_examples=examples(10, 200), deadline=None)
 def test_so_does_one_of_longer_texts(old: list[str], new: list[str], edits: set[int]) -> None:
-    """B2: where lines are anchored before they are compared; also of two that are nearly the same."""
+    """Long texts get anchor lines before the comparison, also two that are nearly equal (B2)."""
     for other in (new, ["x" if n in edits else line for n, line in enumerate(old)]):
         made, at = list[str](), 0
         for tag, i1, i2, j1, j2 in opcodes_of(old, other):
@@ -139,7 +139,7 @@ def test_a_long_file_is_compared_in_no_time() -> None:
 
 
 class _Counted(str):
-    """A line that counts how often it is compared."""
+    """A line that counts its comparisons."""
 
     compared = 0
 
@@ -151,8 +151,9 @@ class _Counted(str):
 
 
 def test_lines_that_recur_are_not_compared_over_and_over() -> None:
-    """B2: every other line of 6,000 changed, each there once, twice or a thousand times; and a hunk whose
-    first half is everywhere. Each line is looked at a few times, however many there are."""
+    """Every second of 6,000 lines changed, with one, two or a thousand copies of each, and a hunk whose first
+    half repeats everywhere. Each line takes a few comparisons, whatever the number of lines (B2).
+    """
     for different in (3_000, 1_500, 3):
         old = [_Counted(f"line {n % different}") for n in range(6_000)]
         new = [_Counted(f"{line}!" if n % 2 else line) for n, line in enumerate(old)]
@@ -167,7 +168,7 @@ def test_lines_that_recur_are_not_compared_over_and_over() -> None:
 
 
 def test_names_that_would_break_a_line_are_quoted() -> None:
-    """B2: a file cannot write lines of its own into a diff by its name."""
+    """A file's name cannot inject lines into a diff (B2)."""
     assert 'diff --git "a/x\\n+evil" "b/x\\n+evil"' in diff_texts("x\n+evil", b"", b"y").text
 
 
@@ -179,7 +180,8 @@ def test_lines_are_told_apart_word_by_word() -> None:
 
 
 def test_a_line_is_told_by_who_wrote_it(tmp_path: Path) -> None:
-    """B3: the turn that wrote a line; nobody for a person's, for old ones, and for what was taken back."""
+    """The annotation names the turn that wrote a line, and none for a user's, an old or a reverted one
+    (B3)."""
     root = tmp_path / "work"
     root.mkdir()
     file = root / "f"

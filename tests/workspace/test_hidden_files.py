@@ -1,4 +1,5 @@
-"""B1, B3: what ignore files hide is neither recorded nor touched, whoever changes them meanwhile."""
+"""A history neither records nor touches ignored files, whatever changes the ignore rules meanwhile (B1,
+B3)."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_ignored_files_are_neither_recorded_nor_touched(root: Path) -> None:
-    """B1: the project's ignore rules, nested and negated; never its version control."""
+    """The project's ignore rules apply, nested and negated, and its version control folder never counts
+    (B1)."""
     (root / ".gitignore").write_text("*.log\n!keep.log\nsecret/\n/only-here\n")
     (root / "src" / ".gitignore").write_text("generated.*\n")
     (root / ".ignore").write_text("big/\n")
@@ -64,8 +66,9 @@ def test_a_call_cannot_hide_its_work_nor_make_old_files_look_new_by_ignore_rules
 
 @pytest.mark.parametrize("everything", [False, True])
 def test_the_rules_that_held_before_hold_for_files_that_a_call_names(root: Path, everything: bool) -> None:
-    """B1 × B3: as a patch does that changes an ignore file and what it hid, or hides. What is left out is
-    said, also where it is not there yet."""
+    """A patch can change an ignore file and the files that it hid or hides. The record lists what it leaves
+    out, also files that do not exist yet (B1 × B3).
+    """
     (root / ".gitignore").write_text("secret.txt\nmade/\n")
     (root / "secret.txt").write_text("mine, and old")
     history = history_of(root)
@@ -90,7 +93,7 @@ def test_the_rules_that_held_before_hold_for_files_that_a_call_names(root: Path,
 def test_a_look_beside_a_call_that_changed_the_rules_makes_no_old_files_look_new_or_gone(
     root: Path, beside: str, last: bool
 ) -> None:
-    """B1 × B3: another call begins while one runs that hides other files than were hidden."""
+    """A call starts while another one runs that changed which files are ignored (B1 × B3)."""
     (root / ".gitignore").write_text("secret.txt\nmade/\n")
     (root / "made").mkdir()
     old = [root / "secret.txt", root / "made" / "old.txt", root / "a.txt"]
@@ -112,7 +115,7 @@ def test_a_look_beside_a_call_that_changed_the_rules_makes_no_old_files_look_new
 
 
 def test_a_file_that_was_hidden_when_a_call_began_is_left_out_where_another_names_it(root: Path) -> None:
-    """B1 × B3: both are one record, whose rules are those of before; it is said."""
+    """Both calls are one record with the earlier ignore rules, and a note names the file (B1 × B3)."""
     (root / ".gitignore").write_text("a.txt\n")
     history = history_of(root)
     history.begin(conversation="conv_1", turn="turn_1", step=1, call="one", paths=None)
@@ -126,7 +129,7 @@ def test_a_file_that_was_hidden_when_a_call_began_is_left_out_where_another_name
 
 
 def test_what_an_interrupted_call_hid_is_not_gone(root: Path) -> None:
-    """B1 × B3: also where another call looked before the folder was put in order."""
+    """Another call can scan the folder before the first one is settled (B1 × B3)."""
     history = history_of(root)
     history.begin(conversation="conv_1", turn="turn_1", step=1, call="one", paths=None)
     (root / ".gitignore").write_text("a.txt\n")
@@ -162,7 +165,8 @@ IGNORING = [".gitignore", ".ignore", "src/.gitignore", ".git/info/exclude"]
 def test_what_a_turn_hides_by_an_ignore_file_comes_back(
     root: Path, ignoring: str, between: str, named: bool, watch_from: int
 ) -> None:
-    """B4: one call writes an ignore file, the next destroys what it names, whatever happens in between."""
+    """One call writes an ignore file and the next destroys the files it names, with anything in between
+    (B4)."""
     (root / ".git" / "info").mkdir(parents=True)
     history = history_of(root, watch_from=watch_from)
     lost = "src/b.py"
@@ -189,7 +193,9 @@ def test_what_a_turn_hides_by_an_ignore_file_comes_back(
 
 @pytest.mark.parametrize("named", [False, True])
 def test_what_a_turn_shows_by_an_ignore_file_is_not_deleted(root: Path, named: bool) -> None:
-    """B4 × B1: what was ignored when the turn began is neither recorded nor touched, and is told."""
+    """Files ignored when the turn began are neither recorded nor touched, and the record names them (B4 ×
+    B1).
+    """
     (root / ".gitignore").write_text("secret.txt\n")
     (root / "secret.txt").write_text("mine, and old")
     history = history_of(root)

@@ -1,4 +1,4 @@
-"""B1, B3: what calls do to a folder is recorded, whoever does it, and can be taken back."""
+"""A history records and can revert all changes of calls to a folder (B1, B3)."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_what_a_person_did_before_the_call_is_not_the_calls(root: Path) -> None:
 
 
 def test_named_paths_are_told_without_a_look_at_the_rest(root: Path) -> None:
-    """B1: of a tool that names its files, only those are looked at, with the folders it made for them."""
+    """For a tool that names its files, Dragoman scans only those and the folders made for them (B1)."""
     history = history_of(root)
 
     def work() -> None:
@@ -119,7 +119,7 @@ def test_named_paths_are_told_without_a_look_at_the_rest(root: Path) -> None:
 
 
 def test_a_path_is_recorded_however_a_call_spells_it(root: Path) -> None:
-    """B1: tools of one's own name what their arguments say."""
+    """Custom tools name paths in the spelling of their arguments (B1)."""
     (root / "to-src").symlink_to("src")
     (root / "linked.txt").write_text("mine")
     (root / "to-linked").symlink_to("linked.txt")
@@ -149,7 +149,7 @@ def test_a_path_is_recorded_however_a_call_spells_it(root: Path) -> None:
 
 
 def test_calls_that_run_beside_each_other_are_one_record(root: Path) -> None:
-    """B1: nobody can tell which of them it was."""
+    """A scan cannot tell which of the calls made a change (B1)."""
     history = history_of(root)
     both = {"conversation": "conv_1", "turn": "turn_1", "step": 1}
     history.begin(**both, call="one", paths=["a.txt"])  # type: ignore[arg-type]
@@ -166,7 +166,7 @@ def test_calls_that_run_beside_each_other_are_one_record(root: Path) -> None:
 def test_what_a_person_did_before_a_file_was_named_is_not_the_work_of_a_call_that_ran_by_then(
     root: Path,
 ) -> None:
-    """B1 × B3: a second call names files beside a first one; going back leaves the person's files."""
+    """A second call names files while a first one runs. A revert keeps the user's files (B1 × B3)."""
     history = history_of(root)
     record(history, lambda: None)
     (root / "a.txt").write_text("by the person")
@@ -186,7 +186,7 @@ def test_what_a_person_did_before_a_file_was_named_is_not_the_work_of_a_call_tha
 
 
 def test_what_turns_saw_that_ran_at_the_same_time_is_taken_back_with_all_of_them(root: Path) -> None:
-    """B3: each tells of it, and nobody else changed it in between."""
+    """Both turns report the change, and nothing else changed the file in between (B3)."""
     history = history_of(root)
     for turn in ("turn_1", "turn_2"):
         history.begin(conversation="conv_1", turn=turn, step=1, call=turn, paths=None)
@@ -201,7 +201,7 @@ def test_what_turns_saw_that_ran_at_the_same_time_is_taken_back_with_all_of_them
 
 
 def test_what_is_too_big_is_said(root: Path) -> None:
-    """B1: bounds are told, not silent; a file without recorded bytes is left alone by a revert."""
+    """The record reports its size limits, and a revert leaves a file without recorded bytes alone (B1)."""
     history = history_of(root, limits=SnapshotLimits(file_bytes=1000))
 
     def work() -> None:
@@ -218,7 +218,9 @@ def test_what_is_too_big_is_said(root: Path) -> None:
 
 
 def test_what_a_person_wrote_and_is_too_big_to_be_kept_is_never_replaced(root: Path) -> None:
-    """B1 × B3: not even by force, since nobody could bring it back; the rest goes back."""
+    """Even a forced revert keeps this file, because its bytes could not be restored. Others are reverted (B1
+    × B3).
+    """
     history = history_of(root, limits=SnapshotLimits(file_bytes=1000))
 
     def work() -> None:
@@ -264,7 +266,7 @@ def test_pipes_and_odd_names_do_no_harm(root: Path) -> None:
 
 
 def test_the_records_are_private(root: Path) -> None:
-    """B1: nobody else on the machine reads them."""
+    """No other user of the machine can read the records (B1)."""
     history = history_of(root)
     record(history, lambda: (root / "a.txt").write_text("x"))
     for path in history.file.parent.iterdir():
@@ -290,7 +292,7 @@ def test_records_inside_the_workspace_are_not_part_of_it(root: Path) -> None:
 
 
 def test_what_somebody_else_changed_since_is_asked_about(root: Path) -> None:
-    """B3: nothing at all is changed; forced, it is, and can be taken back as well."""
+    """Nothing changes at first. A forced revert changes the file, and can be undone too (B3)."""
     history = history_of(root)
 
     def work() -> None:
@@ -311,7 +313,7 @@ def test_what_somebody_else_changed_since_is_asked_about(root: Path) -> None:
 
 
 def test_a_pipe_in_place_of_a_file_is_asked_about_and_gives_way_to_force(root: Path) -> None:
-    """B3: what is recorded of no pipe does not keep what was there before it in mind."""
+    """The record of a pipe does not stop a forced revert from restoring the earlier file (B3)."""
     history = history_of(root)
     told = record(history, lambda: (root / "a.txt").write_text("by the call"))
     (root / "a.txt").unlink()
@@ -358,7 +360,7 @@ def test_a_folder_with_something_of_others_in_it_stays(root: Path) -> None:
 
 
 def test_a_link_put_in_the_way_leads_nowhere(root: Path) -> None:
-    """B3: nothing outside of the workspace is written or deleted, forced or not."""
+    """A revert, forced or not, writes and deletes nothing outside the workspace (B3)."""
     outside = root.parent / "outside"
     outside.mkdir()
     (outside / "c.bin").write_text("not yours")
@@ -390,7 +392,9 @@ def test_a_forced_revert_replaces_a_link_and_not_what_it_leads_to(root: Path) ->
 
 
 def test_a_path_that_leads_out_is_not_even_looked_at(root: Path) -> None:
-    """B1 × C8: what a tool names may be nonsense: it is refused later, and no byte of it is kept before."""
+    """A tool's path can be nonsense. The call is refused later, and no byte of the path is stored before (B1
+    × C8).
+    """
     (root.parent / "secret.txt").write_text("the secret beside the workspace")
     (root / "out").symlink_to(root.parent)
     history = history_of(root)
@@ -401,7 +405,9 @@ def test_a_path_that_leads_out_is_not_even_looked_at(root: Path) -> None:
 
 
 def test_a_link_is_restored_and_not_followed(root: Path) -> None:
-    """B3: a file that became a link out of the workspace is a file again, and what it led to is untouched."""
+    """A file that became a link out of the workspace is a file again, and the link's target stays untouched
+    (B3).
+    """
     outside = root.parent / "outside.txt"
     outside.write_text("not yours")
     history = history_of(root)

@@ -35,7 +35,8 @@ def test_a_line_means_what_it_meant(line: str, path: str, end: str) -> None:
     ],
 )
 def test_no_line_takes_long_whatever_a_file_is_called(line: str) -> None:
-    """B1: the folder may be somebody else's, and nobody else runs meanwhile. Tried out, these take years."""
+    """An untrusted project can hold patterns that take years to test, and they would block the program
+    (B1)."""
     rules = spec(line)
     for path in ("a" * 250, "/".join("a" * 100), "/".join(["a" * 60] * 50)):
         assert rules.check_file(path).include is None

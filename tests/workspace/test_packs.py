@@ -1,4 +1,4 @@
-"""B1: what a thousand turns recorded is packed, and swept when nothing names it any more."""
+"""The records of a thousand turns are packed, and swept when nothing names them (B1)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def versions(count: int) -> list[bytes]:
-    """Of a file in which each turn changes a line. Seeded: the same each time."""
+    """Return versions of a file in which each turn changes a line, the same for every run by a fixed seed."""
     chance = random.Random(13)
     lines = [f"{number} {chance.random()}" for number in range(300)]
     made = []
@@ -57,14 +57,15 @@ def record_all(history: WorkspaceHistory, root: Path, contents: list[bytes], con
 
 
 def states(history: WorkspaceHistory, *conversations: str) -> dict[str, FileState]:
-    """What their records name, by the hash of its bytes."""
+    """Return the states that records of these conversations name, by the hash of their bytes."""
     records = [record for one in conversations for record in history.of_conversation(one)]
     found = [state for record in records for one in record.changes for state in (one.before, one.after)]
     return {state.object: state for state in found if state is not None}
 
 
 def lost_with(history: WorkspaceHistory, root: Path, others: list[str]) -> list[FileState]:
-    """What only these conversations name: not the first one, and not the file as it is now."""
+    """Return the states that only these conversations name, and neither the first one nor the current
+    file."""
     needed = {*states(history, "conv_0"), sha256((root / "a.py").read_bytes()).hexdigest()}
     return [state for name, state in states(history, *others).items() if name not in needed]
 
@@ -80,11 +81,11 @@ def intact(history: WorkspaceHistory, conversation: str) -> bool:
 
 @pytest.mark.slow
 def test_a_thousand_turns_are_packed_and_swept(root: Path) -> None:
-    """B1: they need a fraction of their bytes; who deletes a conversation gets the room back."""
+    """Packed records take a fraction of their bytes, and deleting a conversation frees its space (B1)."""
     contents = versions(TURNS)
     history = history_of(root)
     record_all(history, root, contents, conversations=10)
-    history.close()  # what is being packed is packed
+    history.close()  # running packs are complete
     history = history_of(root)
     recorded = len(stored(history))
     assert recorded < sum(map(len, contents)) / 5
@@ -105,7 +106,7 @@ def test_a_thousand_turns_are_packed_and_swept(root: Path) -> None:
 
 @pytest.mark.slow
 def test_packs_are_made_by_themselves(root: Path) -> None:
-    """B1: beside other work, as soon as there is enough to pack."""
+    """Packing runs next to other work, as soon as there is enough to pack (B1)."""
     history = history_of(root)
     record_all(history, root, versions(140), conversations=1)
     history.close()
@@ -134,7 +135,7 @@ print("done", flush=True)
 @pytest.mark.slow
 @pytest.mark.parametrize("delay", some([0.0, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2], 3))
 def test_a_sweep_that_is_killed_loses_nothing_and_leaves_nothing(root: Path, delay: float) -> None:
-    """B1 × S1: at any moment: what is still named is there, and the next sweep does the rest."""
+    """The kill can come at any moment. Named states still exist, and the next sweep finishes (B1 × S1)."""
     history = history_of(root)
     record_all(history, root, versions(60), conversations=4)
     history.pack(least=1)
@@ -160,14 +161,14 @@ def test_bytes_that_were_deleted_are_in_no_file_any_more(root: Path) -> None:
     history = history_of(root)
     secret = b"a passing secret"
     record_all(history, root, [secret, b"the end"], conversations=2)
-    assert secret in stored(history)  # short texts are not compressed
+    assert secret in stored(history)  # short texts are stored uncompressed
     history.forget(["conv_0", "conv_1"])
     history.close()
     assert secret not in stored(history)
 
 
 def test_records_of_the_version_before_are_read_and_packed(root: Path) -> None:
-    """B1 × S4: the tables are brought up to date where they are."""
+    """The upgrade changes the tables in place (B1 × S4)."""
     history = history_of(root)
     history.file.parent.mkdir()
     rest = Path("src/dragoman/workspace/schema.sql").read_text().partition("-- What looks found changed")[2]

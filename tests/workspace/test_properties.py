@@ -1,5 +1,6 @@
-"""B1–B3: for any sequence of writes, of a person beside, of reverts and reverts of reverts, with a kill at
-any step, the folder is byte for byte what the records say, and nothing outside of it is touched."""
+"""For any sequence of writes, changes by a user, reverts and reverted reverts, with a kill at any step, the
+folder matches the records byte for byte, and nothing outside it changes (B1–B3).
+"""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ TEXTS = st.sampled_from([b"", b"one\n", b"two\r\n", b"\0\xff", b"x" * 200])
 
 
 def _clear(root: Path, name: str) -> Path:
-    """Make room for it, as a command would: what stands in its way goes."""
+    """Remove whatever stands at the path, as a command would."""
     path = root / name
     for above in reversed(path.relative_to(root).parents[:-1]):
         if (root / above).is_symlink() or (root / above).is_file():
@@ -121,7 +122,7 @@ WORK = st.lists(ACTIONS, min_size=1, max_size=4)
 
 
 class Killed(BaseException):
-    """The process is gone: nothing is tidied up."""
+    """Raised in place of a process that died without cleanup."""
 
 
 class AFolder(RuleBasedStateMachine):
@@ -173,7 +174,7 @@ class AFolder(RuleBasedStateMachine):
 
     @rule(work=WORK)
     def a_call_that_is_forgotten(self, work: list[Callable[[Path], None]]) -> None:
-        """Its conversation is deleted: what only it needed is swept, and nothing else."""
+        """Delete the conversation: a sweep removes what only it needed, and nothing else."""
         self.history.begin(conversation="gone", turn="g", step=1, call="g", paths=None)
         for action in work:
             action(self.root)
@@ -238,7 +239,7 @@ class AFolder(RuleBasedStateMachine):
     @precondition(lambda self: self.records)
     @rule(at=st.integers(0, 12))
     def back_with_a_kill(self, at: int) -> None:
-        """All or nothing, once the folder is opened again."""
+        """Everything or nothing is reverted after the folder is opened again."""
         told, _ = self.records[-1]
         now = picture(self.root)
         steps = 0
@@ -283,7 +284,7 @@ TestAFolder.settings = settings(
 
 
 class AWatchedFolder(AFolder):
-    """The same where the kernel is asked what changed."""
+    """The same for a folder whose changes the kernel reports."""
 
     watch_from = 0
 
@@ -321,8 +322,9 @@ def test_all_calls_together_are_taken_back_and_done_again(steps: list[list[Calla
 def test_one_file_goes_back_over_several_calls(
     steps: list[list[Callable[[Path], None]]], data: st.DataObject
 ) -> None:
-    """B3: what goes back is as it was before the first of them; no bytes are lost of a file that was there
-    then, and that they only moved."""
+    """The file is as it was before the first call. No bytes are lost of a file that existed then and that the
+    calls only moved (B3).
+    """
     with tempfile.TemporaryDirectory() as top:
         root = Path(top) / "work"
         root.mkdir()
@@ -375,8 +377,9 @@ NAMED = st.one_of(st.none(), st.lists(RULED, min_size=1, max_size=2))
 def test_no_file_looks_new_that_was_there_whatever_rules_change_beside(
     rounds: list[tuple[Work, list[str] | None, Work, list[str] | None, Work, bool]],
 ) -> None:
-    """B1 × B3: of two calls that overlap, in one turn or two, while ignore files come, change and go; and the
-    kernel's reports tell what a walk does."""
+    """Two calls overlap, in one turn or two, while ignore files come, change and go. The kernel's reports and
+    a walk give the same result (B1 × B3).
+    """
     told: list[object] = []
     for watch_from in (0, WATCH_FROM):
         found: list[object] = []
@@ -408,5 +411,5 @@ def test_no_file_looks_new_that_was_there_whatever_rules_change_beside(
 
 def _do(root: Path, work: Work) -> None:
     for action in work:
-        with suppress(OSError):  # what stands in its way is a link
+        with suppress(OSError):  # a link is in its way
             action(root)

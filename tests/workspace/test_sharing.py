@@ -1,4 +1,4 @@
-"""B1: records outlive the program that made them, are shared by several, and go with their conversation."""
+"""Records outlive their program, are shared by several programs, and go with their conversation (B1)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_a_call_that_outlived_its_program_is_recorded_when_the_turn_goes_on(root: Path) -> None:
-    """B1, B3: what it did before the end is told, with the remark that nobody watched; it is taken back
-    only by force, since nobody knows what of it somebody else did."""
+    """The record covers the changes before the program ended, and notes that they were not watched. Only a
+    forced revert undoes them, because another program can have made some of them (B1, B3).
+    """
     history = history_of(root)
     history.begin(conversation="conv_1", turn="turn_1", step=1, call="c", paths=None)
     (root / "a.txt").write_text("half done")
-    history.close()  # and the process is gone
+    history.close()  # the process ended
     later = history_of(root)
     later.settle("turn_1")
     (told,) = later.of_turns(["turn_1"])
@@ -42,7 +43,7 @@ def test_a_call_that_outlived_its_program_is_recorded_when_the_turn_goes_on(root
 
 
 def test_two_programs_share_one_history(root: Path) -> None:
-    """B1: what one of them saw, the other one knows."""
+    """Each program knows the states that the other one recorded (B1)."""
     one, other = history_of(root), history_of(root)
     record(one, lambda: (root / "a.txt").write_text("by one"), turn="turn_1")
     told = record(other, lambda: (root / "a.txt").write_text("by other"), turn="turn_2")
@@ -54,7 +55,7 @@ def test_two_programs_share_one_history(root: Path) -> None:
 
 
 def test_a_deleted_conversation_takes_its_bytes_along(root: Path) -> None:
-    """B1: what no record and no file needs any more is swept."""
+    """A sweep removes the bytes that no record and no file needs (B1)."""
     history = history_of(root)
     record(history, lambda: (root / "a.txt").write_text("a passing secret"))
     (middle,) = history.of_conversation("conv_1")
@@ -104,7 +105,7 @@ KILLED_EDIT = KILLED.replace(
 @pytest.mark.slow
 @pytest.mark.parametrize("at", range(6))
 def test_a_revert_that_is_killed_is_finished_by_the_next_program(root: Path, at: int) -> None:
-    """B3: all or nothing, and the conversation is not forgotten."""
+    """The revert is complete or absent, and its conversation is still known (B3)."""
     before = picture(root)
     done = subprocess.run(python("-c", KILLED, str(root), str(at)), check=False)
     assert done.returncode == -signal.SIGKILL
@@ -130,7 +131,7 @@ def test_what_a_person_did_after_the_kill_is_left_to_them(root: Path, at: int) -
 
 @pytest.mark.slow
 def test_a_killed_revert_in_a_folder_that_is_away_waits_for_it(root: Path) -> None:
-    """B3: meanwhile what was recorded can be read."""
+    """The records stay readable meanwhile (B3)."""
     subprocess.run(python("-c", KILLED_EDIT, str(root), "1"), check=False)
     away = root.rename(root.with_name("away"))
     assert history_of(root).of_conversation("conv_1")
@@ -152,7 +153,7 @@ def test_what_a_person_deleted_after_the_kill_stays_deleted(root: Path, at: int)
 
 @pytest.mark.parametrize("suffix", [".lock", ".db", ".db-shm"])
 def test_a_record_that_cannot_be_used_says_so_and_where_it_is(root: Path, suffix: str) -> None:
-    """B1: what stands in its place, a failing disk or a backup that was put back wrongly may have left."""
+    """A foreign file in its place can come from a failing disk or a wrongly restored backup (B1)."""
     history = history_of(root)
     history.file.with_suffix(suffix).mkdir(parents=True)
     with pytest.raises(StoreUnavailable, match=str(history.file.parent)):

@@ -1,4 +1,4 @@
-"""B3: a revert in several folders is done in all of them, or in none."""
+"""A revert in several folders is done in all of them, or in none (B3)."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def revert(place: Path, number: int = 1, *, force: bool = True) -> None:
 
 
 def kill_between(place: Path) -> None:
-    """A program reverts the first, and dies before the second, which is held here."""
+    """Run a program that reverts the first folder and dies before the second, which this process locks."""
     second = history_of(place / "two")
     child = subprocess.Popen([sys.executable, "-c", REVERT, str(place)], stdin=PIPE, stdout=PIPE)
     assert child.stdin is not None
@@ -89,7 +89,7 @@ def kill_between(place: Path) -> None:
                 assert child.poll() is None
                 time.sleep(0.01)
             first = history_of(place / "one")
-            assert first.of_conversation("conv_1")[-1].kind == "revert"  # it is done there
+            assert first.of_conversation("conv_1")[-1].kind == "revert"  # the first folder is reverted
             finish_reverts(histories_in(place))
             assert written(place) == ["two"]  # it lives, and is at it
         finally:
@@ -152,7 +152,7 @@ def test_what_a_killed_program_did_in_one_of_them_is_taken_back(place: Path) -> 
 
 @pytest.mark.slow
 def test_what_a_person_wrote_after_the_kill_is_left_to_them(place: Path) -> None:
-    """B3 × S3: nobody is there who could be asked."""
+    """Recovery keeps the user's text, because it cannot ask whether to replace it (B3 × S3)."""
     for name in ("one", "two"):
         write(place, name, 1, "other.txt")
     kill_between(place)
@@ -164,7 +164,7 @@ def test_what_a_person_wrote_after_the_kill_is_left_to_them(place: Path) -> None
 
 @pytest.mark.slow
 def test_the_next_revert_takes_back_what_a_killed_program_left(place: Path) -> None:
-    """B3 × S3: its program lives on, and is not the one that was killed."""
+    """A running program undoes the half revert of a killed one before its next revert (B3 × S3)."""
     for name in ("one", "two"):
         write(place, name, 2, "other.txt")
     kill_between(place)
@@ -174,7 +174,7 @@ def test_the_next_revert_takes_back_what_a_killed_program_left(place: Path) -> N
 
 @pytest.mark.slow
 def test_what_was_done_in_all_of_them_stays(place: Path) -> None:
-    """B3: nothing is taken back when the program goes on, or another one comes."""
+    """A restart of this program or another one reverts nothing (B3)."""
     subprocess.run([sys.executable, "-c", REVERT, str(place)], check=True, input=b"go\n")
     finish_reverts(histories_in(place))
     assert written(place) == []

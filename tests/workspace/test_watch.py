@@ -1,4 +1,4 @@
-"""B1: where the kernel reports what changed, the folder is not walked through, and nothing is missed."""
+"""If the kernel reports changes, Dragoman does not walk the folder, and misses nothing (B1)."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_what_was_done_is_reported_at_once_and_once(root: Path, watch: FolderWat
 
 
 def test_more_than_the_queue_holds_is_said_to_be_lost(root: Path, watch: FolderWatch) -> None:
-    """B1: then everything is looked at."""
+    """After a lost report, Dragoman scans every file (B1)."""
     most = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
     if most > 100_000:
         pytest.skip("the queue of this machine is too long to be filled in a test")
@@ -119,7 +119,9 @@ WORKS: list[Callable[[Path], object]] = [_fill_at_once, _swap, _map, _replace_by
 
 @pytest.mark.parametrize("work", WORKS)
 def test_folders_that_move_and_fill_are_told_as_by_a_walk(root: Path, work: Callable[[Path], object]) -> None:
-    """B1: a watch set late, one that went along with its folder, bytes written as memory; and again."""
+    """Cases: a watch set late, a watch that moved with its folder, bytes written through memory, each
+    repeated (B1).
+    """
     walked = shutil.copytree(root, root.parent / "walked" / "work")
     watching, walking = history_of(root, watch_from=0), history_of(walked, watch_from=10**9)
     for history in (watching, walking):
@@ -129,7 +131,7 @@ def test_folders_that_move_and_fill_are_told_as_by_a_walk(root: Path, work: Call
     assert expected is not None
     assert told.changes == expected.changes
     assert picture(root) == picture(walked)
-    for place in list(picture(root)):  # whatever is there now is watched
+    for place in list(picture(root)):  # every current file is watched
         if (root / place).is_file():
             again = record(watching, lambda place=place: (root / place).write_text("once more"))  # type: ignore[misc]
             assert again is not None
@@ -137,7 +139,7 @@ def test_folders_that_move_and_fill_are_told_as_by_a_walk(root: Path, work: Call
 
 
 def test_a_file_with_two_names_is_always_looked_at(root: Path) -> None:
-    """B1: a write by the name that is outside is reported to nobody."""
+    """The kernel reports no write by the name outside the folder (B1)."""
     outside = root.parent / "outside"
     outside.hardlink_to(root / "a.txt")
     watched = Watched(root)
@@ -146,7 +148,7 @@ def test_a_file_with_two_names_is_always_looked_at(root: Path) -> None:
 
 
 def test_ignore_rules_that_change_hold_from_the_next_turn_on(root: Path) -> None:
-    """B1, B4: also in a folder that the kernel watches, and in one that was made meanwhile."""
+    """The rule also applies to a folder with a watch, and to one created meanwhile (B1, B4)."""
     history = history_of(root, watch_from=0)
     record(history, lambda: None)
 
@@ -171,7 +173,7 @@ def test_ignore_rules_that_change_hold_from_the_next_turn_on(root: Path) -> None
 
 
 def test_what_is_looked_at_although_it_is_ignored_is_not_told_as_new(root: Path) -> None:
-    """B1 × B3: a call that named it is over, and it was hidden meanwhile."""
+    """The call that named the file is over, and the file became ignored meanwhile (B1 × B3)."""
     history = history_of(root, watch_from=0)
     history.begin(conversation="conv_1", turn="turn_1", step=1, call="one", paths=["a.txt"])
     (root / ".gitignore").write_text("a.txt\n")
@@ -187,7 +189,7 @@ def test_what_is_looked_at_although_it_is_ignored_is_not_told_as_new(root: Path)
 def test_what_another_rule_showed_for_a_while_is_hidden_again_whatever_it_is_by_then(
     root: Path, watch_from: int
 ) -> None:
-    """B1 × B3: a folder that was hidden, and is a file when the call ends that began with it hidden."""
+    """An ignored folder is a file when the call that started with it ignored ends (B1 × B3)."""
     (root / ".ignore").write_text("src\n")
     history = history_of(root, watch_from=watch_from)
     history.begin(conversation="conv_1", turn="turn_1", step=1, call="one", paths=None)
@@ -201,7 +203,7 @@ def test_what_another_rule_showed_for_a_while_is_hidden_again_whatever_it_is_by_
 
 
 def test_what_a_person_excludes_in_their_clone_holds_from_the_next_turn_on(root: Path) -> None:
-    """B1: the folder of the version control is not watched; its list is read at each look."""
+    """The version control folder has no watch, so each scan reads its exclude list (B1)."""
     (root / ".git" / "info").mkdir(parents=True)
     history = history_of(root, watch_from=0)
     record(history, lambda: None)
@@ -229,7 +231,7 @@ def test_a_file_in_place_of_an_ignored_folder_is_seen(root: Path, watch_from: in
 
 
 def test_a_workspace_that_is_another_folder_by_now_is_walked_through(root: Path) -> None:
-    """B1: what is reported is reported of the folder that was opened."""
+    """Reports describe the folder that was opened (B1)."""
     watched = Watched(root)
     root.rename(root.parent / "before")
     (root / "src").mkdir(parents=True)
@@ -240,7 +242,7 @@ def test_a_workspace_that_is_another_folder_by_now_is_walked_through(root: Path)
 def test_a_walk_finds_what_was_not_reported_and_the_kernel_is_asked_no_more(
     root: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """B1: a second name that came, was written to and went between two looks."""
+    """A second name was created, written to and removed between two scans (B1)."""
     caplog.set_level("INFO")
     watched = Watched(root, trusted=0.0)
     outside = root.parent / "outside"

@@ -1,4 +1,4 @@
-"""What is under way when the process is killed: each story in a file of its own."""
+"""Stories of work that runs when the process is killed, each in a separate file."""
 
 from tests.crash.stories.cancel import CancelledCalls, CancelledReply
 from tests.crash.stories.edited_arguments import EditedArguments

@@ -1,4 +1,4 @@
-"""A turn is cancelled: while a call runs and another waits for a person, and in the midst of a reply."""
+"""A user cancels a turn while one call runs and another waits for approval, and in the middle of a reply."""
 
 from __future__ import annotations
 

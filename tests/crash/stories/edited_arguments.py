@@ -11,7 +11,7 @@ from tests.crash.stories.story import Story, made
 
 
 class EditedArguments(Story):
-    """P3, P6: an answer is bound to what was answered."""
+    """An answer belongs to the arguments that it approved (P3, P6)."""
 
     def script(self, request: Request, stage: Stage) -> Line:
         if not made(request):

@@ -1,4 +1,4 @@
-"""Two tasks are given in one reply, and each of the agents has something to do."""
+"""One reply gives two tasks, and each agent has work to do."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NAMES = ("left", "right")
 
 
 class ParallelTasks(Story):
-    """S3: each agent has one conversation with one turn, and one answer is made of both."""
+    """Each agent has one conversation with one turn, and both together form one answer (S3)."""
 
     def agents(self) -> Sequence[Agent]:
         return [Agent(name=name, prompt=f"You are {name}.") for name in _NAMES]

@@ -1,4 +1,4 @@
-"""A picture is made, and shown on the way: its bytes are stored beside the message that holds it."""
+"""A reply generates an image with previews, and the store keeps its bytes separate from the message."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DATA = b"\x89PNG the whole picture"
 
 
 class Picture(Story):
-    """M3: whenever it is cut off, in the end the answer has it once, and nothing of what showed the way."""
+    """In the end the answer has the image once, and no preview, whenever the process dies (M3)."""
 
     def script(self, request: Request, stage: Stage) -> Line:
         return says("There.") + makes(DATA, partials=[b"\x89PNG half", b"\x89PNG nearly"])

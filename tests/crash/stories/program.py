@@ -28,7 +28,7 @@ len(done)
 
 
 class Program(Story):
-    """G3: it goes on from its recorded results, and ends with all of them."""
+    """The program resumes from its recorded results, and ends with all of them (G3)."""
 
     def groups(self) -> Sequence[str]:
         return ("programs",)

@@ -1,4 +1,4 @@
-"""Two turns are queued behind one that runs, and is cancelled; each of them has a call."""
+"""Two turns are queued after a running one, which is then cancelled. Each of them has a call."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SAID = ("go", "then this", "last this")
 
 
 class Queue(Story):
-    """T4: what was queued begins, once, and in order."""
+    """Each queued turn starts once, in order (T4)."""
 
     def script(self, request: Request, stage: Stage) -> Line:
         told, done = len(heard(request)), {call.arguments["n"] for call in made(request)}

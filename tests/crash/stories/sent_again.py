@@ -12,8 +12,9 @@ _SAID, _KEY = "go", "the only one"
 
 
 class SentAgain(Story):
-    """Key x crash: the conversation, the turn and the key are stored, or none of them; whichever it is, the
-    send that comes again leads to one turn, and its call runs once."""
+    """The store has the conversation, the turn and the key, or none of them. Either way the repeated send
+    leads to one turn, whose call runs once (key × crash).
+    """
 
     def script(self, request: Request, stage: Stage) -> Line:
         return says("Done") if made(request) else calls("writes", n=1)

@@ -15,7 +15,7 @@ _SAID = ("also this", "and that", "one thing more")
 
 
 class Steering(Story):
-    """T13: whatever was taken is in a request of this turn, once."""
+    """Each accepted message is in a request of this turn, once (T13)."""
 
     def script(self, request: Request, stage: Stage) -> Line:
         if not made(request):
@@ -33,7 +33,7 @@ class Steering(Story):
         try:
             await _steer(stage, turn, _SAID[2])
         except TurnEnded:
-            pass  # nobody was promised anything
+            pass  # the caller received no promise
         await stage.over(turn)
 
     async def check(self, stage: Stage) -> None:

@@ -1,4 +1,4 @@
-"""What every story has: a model's part, a caller's part, and what must have come of it in the end."""
+"""Define what every story has: the model's script, the caller's part, and a check of the end."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from tests.crash.stage import Stage
 
 class Story:
     def script(self, request: Request, stage: Stage) -> Line:
-        """What the model says next, by what it has been shown: the same after a crash as before."""
+        """Return the model's next line for these messages: the same after a crash as before."""
         raise NotImplementedError
 
     async def play(self, stage: Stage) -> None:
-        """What the caller does. The clock is wound up when it gets interesting."""
+        """Play the caller's part. Wind the clockwork when the interesting part starts."""
         raise NotImplementedError
 
     async def check(self, stage: Stage) -> None:
-        """After the restart everything is over: what must hold beside what holds in every story?"""
+        """Check what must hold after the restart in addition to the checks of every story."""
 
     def answer(self, kind: str, stage: Stage) -> Answer | None:
-        """What the caller answers to a question of this kind; None where he leaves it open."""
+        """Return the caller's answer to a question of this kind, or None to leave it open."""
         return {"review": release(), "interrupted": reject("leave it")}.get(kind, allow_once())
 
     def groups(self) -> Sequence[str]:
-        """Of tools, beside those of the stage."""
+        """Return tool groups in addition to those of the stage."""
         return ()
 
     def plugins(self) -> Sequence[Plugin]:
@@ -39,11 +39,11 @@ class Story:
 
 
 def made(request: Request) -> list[ToolCall]:
-    """The calls that a model is shown."""
+    """Return the calls in the messages that the model received."""
     return [part for message in request.messages for part in message.parts if isinstance(part, ToolCall)]
 
 
 def heard(request: Request) -> list[str]:
-    """What people, and plugins, have said to it."""
+    """Return the user's and plugins' messages to the model."""
     users = (message for message in request.messages if message.role == "user")
     return [part.text for message in users for part in message.parts if isinstance(part, Text)]

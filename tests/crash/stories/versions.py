@@ -1,4 +1,4 @@
-"""An answer is asked for anew, and a message is edited: both make new versions, whose turns have calls."""
+"""The user regenerates an answer and edits a message. Both create new versions, whose turns have calls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.crash.stories.story import Story, heard, made
 
 
 class _Version(Story):
-    """T10: nothing that was said is overwritten by it, or lost."""
+    """A new version neither overwrites nor loses a message (T10)."""
 
     def script(self, request: Request, stage: Stage) -> Line:
         if not made(request):

@@ -1,4 +1,4 @@
-"""A turn with everything in it: thoughts, five kinds of calls, two questions, messages of a plugin."""
+"""A turn with every feature: reasoning, five kinds of calls, two questions, messages of a plugin."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ _CALLS = [
 
 
 class Appends(Plugin):
-    """Appends a message at once and one deferred after the first reply; asks for a step after the last."""
+    """Appends one message immediately and one deferred after the first reply, and requests a step after the
+    last.
+    """
 
     async def on_after_request(self, reply: Message, turn: TurnView, append: Appender) -> None:
         if turn.turn.step == 1:
@@ -57,7 +59,7 @@ class WholeTurn(Story):
         chat = await stage.conversation()
         path, tree = await chat.messages(), await chat.tree()
         if not path:
-            return  # killed before anything was said
+            return  # killed before the first message
         turn = stage.runtime.turn(str(path[0].turn))
         assert (await turn.turn()).state is State.COMPLETED
         assert texts(path) == _PATH

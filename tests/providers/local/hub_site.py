@@ -1,4 +1,4 @@
-"""A hub on the loopback address, which drops connections and lies as it is told to."""
+"""Serve a hub on the loopback address that drops connections and sends wrong data on demand."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ DATA = b"GGUF" + os.urandom(3_000_000)
 
 @dataclass
 class HubSite:
-    """What the hub has, what it says of it, and what it does. Its files are sent by a second server."""
+    """The hub's files, their descriptions, and its behavior. A second server sends the files."""
 
     files: dict[str, bytes] = field(default_factory=lambda: {"tiny-Q4_K_M.gguf": DATA})
-    sizes: dict[str, int] = field(default_factory=dict)  # that are told in place of the true ones
+    sizes: dict[str, int] = field(default_factory=dict)  # sizes sent in place of the true ones
     hashes: dict[str, str] = field(default_factory=dict)
     drops: list[int] = field(default_factory=list)  # bytes after which each of the next replies breaks off
     more: bytes = b""  # sent after the end of a file

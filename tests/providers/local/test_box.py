@@ -1,4 +1,4 @@
-"""The model in the box, really: fetched once into the cache, served by a child process, asked in a turn."""
+"""Run the real bundled model: downloaded once into the cache, served by a child process, used in a turn."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def test_a_real_model_calls_a_real_tool(tmp_path: Path) -> None:
         turn = await runtime.send("What is 17 * 23?")
         events = [event.type async for event in turn.events()]
         result = await turn.result()
-    assert "step.retry" not in events  # its server hangs up after each reply
+    assert "step.retry" not in events  # its server disconnects after each reply
     call = only_call(result)
     assert (call.tool, call.result and call.result.text) == ("calculator", "391")
     assert "391" in result.text
@@ -159,7 +159,9 @@ def test_it_is_plain_that_it_errs() -> None:
 @pytest.mark.long
 @slow
 async def test_what_a_server_has_read_is_there_for_the_next_one(weights: Path, tmp_path: Path) -> None:
-    """W2: the tools are read once; a second server takes that from a file, in which nobody's words are."""
+    """The first server processes the tools. A second one loads that from a file, which holds no user's text
+    (W2).
+    """
     (tmp_path / "dragoman.toml").write_text(
         f'providers.local.models.mine = {{ file = "{weights.as_posix()}", adapter = "smollm2-tools.gguf" }}'
     )
@@ -177,7 +179,7 @@ async def test_what_a_server_has_read_is_there_for_the_next_one(weights: Path, t
 
 
 def test_an_adapter_that_was_changed_is_refused(tmp_path: Path) -> None:
-    """P9: what is not the file that came with Dragoman is not loaded."""
+    """Dragoman loads only the adapter file that it was released with (P9)."""
     assert find_adapter(IN_THE_PACKAGE).is_file()
     changed = tmp_path / IN_THE_PACKAGE
     changed.write_bytes(find_adapter(IN_THE_PACKAGE).read_bytes() + b"x")

@@ -37,7 +37,7 @@ def names(folder: Path) -> set[str]:
 
 
 async def test_d1_the_copy_has_the_same_numbers_in_eight_bits(tmp_path: Path) -> None:
-    """D1: what stands before the tensors stays, and so does every tensor that had no four bits."""
+    """The data before the tensors stays, and so does each tensor that did not have four bits (D1)."""
     source = gguf_file(tmp_path / "tiny.Q4_1.gguf")
     copy = await quicker_copy(source)
     assert copy == tmp_path / "tiny.Q8_0.gguf"
@@ -56,7 +56,7 @@ async def test_d1_the_copy_has_the_same_numbers_in_eight_bits(tmp_path: Path) ->
 
 
 async def test_d1_a_file_that_cannot_be_copied_serves_as_it_is(tmp_path: Path) -> None:
-    """D1: one that is no GGUF file, one that was cut off, and one that has other bits."""
+    """The file is not GGUF, is incomplete, or has another number of bits (D1)."""
     other = tmp_path / "other.Q4_1.gguf"
     other.write_bytes(b"nothing of the kind")
     assert await quicker_copy(other) == other
@@ -69,7 +69,7 @@ async def test_d1_a_file_that_cannot_be_copied_serves_as_it_is(tmp_path: Path) -
 
 
 def test_d1_a_copy_that_broke_off_leaves_nothing_behind(tmp_path: Path) -> None:
-    """D1: nothing is taken for the copy but the whole of it."""
+    """Only a complete copy counts as the copy (D1)."""
     cut = gguf_file(tmp_path / "cut.Q4_1.gguf")
     cut.write_bytes(cut.read_bytes()[: -len(PLAIN)])
     with pytest.raises(ValueError, match="ends before"):

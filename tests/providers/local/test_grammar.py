@@ -1,4 +1,4 @@
-"""What the format of the model in the box makes of a tool, and what its grammar lets it write."""
+"""The bundled model's format describes a tool, and its grammar limits the reply."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_schema_that_holds_itself_ends() -> None:
 
 
 def test_quotes_in_names_stay_inside_their_literals() -> None:
-    """D1: whoever names a tool writes no rules."""
+    """A tool's name cannot add rules to the grammar (D1)."""
     schema = {"type": "object", "properties": {'a"b': {"enum": ['say "hi"']}}}
     tool = ToolSpec("t", "", schema)  # type: ignore[arg-type]  # a dict of JSON
     assert r'"\"a\\\"b\": " ("\"say \\\"hi\\\"\"")' in reply_grammar([tool])
@@ -92,7 +92,7 @@ def test_an_expression_is_found_where_it_is_the_only_number(request_: str, expre
     ],
 )
 def test_a_slip_in_a_copy_is_put_right(written: str, right: str) -> None:
-    """C4: what is no slip of anything stays."""
+    """A value that resembles no text stays (C4)."""
     read = "Put 'the quick brown fox' into docs/appendix-b.md, from https://ex.org/a/b?c=1 (appendix)."
     assert restore_copies({"path": written, "all": [written]}, read) == {"path": right, "all": [right]}
 
@@ -107,7 +107,7 @@ def test_a_slip_in_a_copy_is_put_right(written: str, right: str) -> None:
     ],
 )
 def test_a_slip_in_a_text_of_several_words_is_put_right(written: str, right: str) -> None:
-    """C4: without quotation marks too, where it stands in one place."""
+    """The text needs no quotation marks if it occurs in one place (C4)."""
     read = "Put up a notice saying: The lift in stairwell B is out of order. Please cal us."
     assert restore_copies({"text": written}, read) == {"text": right}
 
@@ -125,7 +125,7 @@ def test_a_slip_in_a_text_of_several_words_is_put_right(written: str, right: str
     ],
 )
 def test_a_slip_in_a_long_number_is_put_right(written: float, right: float) -> None:
-    """C4: a short one, or one that was worked out, is no slip."""
+    """A short or calculated number is not a slip (C4)."""
     read = "Account 1487291103, at 48.208143, with 2.5 million, see 1.4.22 and 12:30"
     assert restore_copies({"number": written}, read) == {"number": right}
 
@@ -142,5 +142,5 @@ def test_a_slip_in_a_long_number_is_put_right(written: float, right: float) -> N
     ],
 )
 def test_a_sentence_has_no_number_of_its_own(sentence: str, true: bool) -> None:
-    """C2: whatever marks its thousands."""
+    """Thousands separators do not matter (C2)."""
     assert tells_truly(sentence, '{"degrees": 21, "people": 1250}', "07:54:16+01:00") is true

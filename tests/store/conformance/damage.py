@@ -1,6 +1,6 @@
-"""What a store promises where something in it cannot be read: the rest can, and it can be removed.
+"""Tests for every store: if a row cannot be read, the rest can, and the row can be removed.
 
-A row is unreadable when its disk failed, or when a newer version wrote it; both look the same from here.
+A row is unreadable if its disk failed or a newer version wrote it. Both look the same from here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .suite import Suite
 
 
 def unreadable(message: Message, noun: str, id: str) -> bool:
-    """Whether it says that this cannot be read, and nothing else."""
+    """Return whether the message reports this unreadable row, and nothing else."""
     (part,) = message.parts
     return (
         isinstance(part, Error) and part.kind == "unreadable" and f"cannot read {noun} {id}" in part.message
@@ -29,7 +29,7 @@ def unreadable(message: Message, noun: str, id: str) -> bool:
 
 
 class DamageConformance(Suite):
-    """One thing that cannot be read stops nothing else."""
+    """One unreadable row stops no other."""
 
     async def test_a_message_that_cannot_be_read_has_its_place_in_the_tree(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
@@ -65,7 +65,7 @@ class DamageConformance(Suite):
     async def test_a_conversation_that_cannot_be_read_is_listed_and_nothing_begins_in_it(
         self, tmp_path: Path
     ) -> None:
-        """P9: under settings that nobody knows, nothing runs."""
+        """Nothing runs under settings that cannot be read (P9)."""
         async with self.opened(tmp_path) as store:
             await scene.replied(store)
             await scene.ended(store, seq=3)
@@ -165,7 +165,8 @@ class DamageConformance(Suite):
             assert len(await store.spending(user="ada")) == 1
 
     async def test_a_damaged_conversation_can_be_exported_raw_and_deleted(self, tmp_path: Path) -> None:
-        """S1: every row as it is stored, as JSON; and it is still known whose it is."""
+        """The export holds every stored row as JSON, and the owner of the conversation is still known
+        (S1)."""
         async with self.opened(tmp_path) as store:
             await scene.asked(store)
             await self.damage(tmp_path, "conversation", "conv_1")

@@ -1,4 +1,4 @@
-"""What a store promises of deleting a conversation: gone for everybody at once, with all that was in it."""
+"""Tests for every store: a deleted conversation disappears for every user immediately, with its contents."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .suite import Suite
 
 
 class DeletionConformance(Suite):
-    """Nothing of it is found again, and nothing else is touched."""
+    """No query finds a deleted row, and other rows stay."""
 
     async def test_deleting_a_conversation_leaves_nothing_of_it(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
@@ -76,7 +76,7 @@ class DeletionConformance(Suite):
             assert await one.conversations() == []
 
     async def test_others_write_while_a_long_conversation_is_deleted(self, tmp_path: Path) -> None:
-        """S2: it is removed in steps, and nobody sees a half of it."""
+        """The store removes it in steps, and no reader sees half of it (S2)."""
         messages = [scene.user("msg_0"), *(scene.user(f"msg_{n}", f"msg_{n - 1}") for n in range(1, 1000))]
         async with self.opened(tmp_path) as store:
             await store.add_conversation(scene.CONVERSATION, messages)
@@ -102,7 +102,7 @@ class DeletionConformance(Suite):
             assert [one.id for one in await store.conversations()] == ["conv_2"]
 
     async def test_a_file_that_others_mention_stays(self, tmp_path: Path) -> None:
-        """S4: whoever mentions it: a message, a queued one, or a conversation that was forked."""
+        """A file stays as long as a message, a queued message or a forked conversation mentions it (S4)."""
         async with self.opened(tmp_path) as store:
             key = await store.put_blob(b"a picture")
             files = (File("image/png", blob=key),)
@@ -114,8 +114,9 @@ class DeletionConformance(Suite):
             assert await store.blob(key) == b"a picture"
 
     async def test_uploaded_files_are_their_users_until_removed_or_expired(self, tmp_path: Path) -> None:
-        """S4, U2: another conversation's deletion leaves their bytes; a user's limit holds for their sum."""
-        end = time.time() + 1000.0  # not over yet: what has expired is removed when a store is opened
+        """Deleting another conversation leaves the bytes, and a user's limit applies to their sum (S4,
+        U2)."""
+        end = time.time() + 1000.0  # not expired yet: opening a store removes expired files
         async with self.opened(tmp_path) as store, self.opened(tmp_path) as second:
             key = await store.put_blob(b"notes")
             known: Any = {
@@ -150,7 +151,9 @@ class DeletionConformance(Suite):
                 await store.remove_uploaded_file("file_1", "ada")
 
     async def test_files_at_providers_are_known_until_nobody_needs_them(self, tmp_path: Path) -> None:
-        """M3 × S1: by every process; of two uploads of the same the first counts; none after its end."""
+        """Every process knows the file, the first of two identical uploads counts, and none is used after it
+        expires (M3 × S1).
+        """
         now = time.time()
         end = now + 1000.0
         mine, other = (ProviderFile("acme:key", "a" * 64, f"file-{n}", expires=end) for n in (1, 2))
@@ -173,7 +176,7 @@ class DeletionConformance(Suite):
             assert await second.unwanted_provider_files(end) == [for_ever]
 
     async def test_what_nobody_touched_is_found_and_deleted(self, tmp_path: Path) -> None:
-        """S1: the oldest first, with what its calls opened; what is newer stays."""
+        """The oldest conversations go first, with those that their calls opened. Newer ones stay (S1)."""
         async with self.opened(tmp_path) as store:
             for number in range(130):  # more than a page
                 await store.add_conversation(Conversation(f"conv_{number}", updated=float(number)))
@@ -207,7 +210,7 @@ class DeletionConformance(Suite):
             assert {*await store.delete_untouched(10.0)} == {"conv_1", "conv_2"}
 
     async def test_two_may_delete_what_is_untouched_at_once(self, tmp_path: Path) -> None:
-        """S1, N1: each conversation goes once, and nobody is the worse for it."""
+        """Each conversation is deleted once, and neither caller gets an error (S1, N1)."""
         async with self.opened(tmp_path) as one, self.opened(tmp_path) as other:
             for number in range(30):
                 await one.add_conversation(Conversation(f"conv_{number}", updated=1.0))

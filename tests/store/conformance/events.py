@@ -1,4 +1,6 @@
-"""What a store promises of live events: numbered, for followers in other processes, gone with their turn."""
+"""Tests for every store: live events have numbers, reach followers in other processes, and go with their
+turn.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ class EventConformance(Suite):
             assert await follower.events({"turn_2": 0}) == await follower.events({}) == []
 
     async def test_events_of_many_turns_are_written_and_read_at_once(self, tmp_path: Path) -> None:
-        """N3: each from a number of its own."""
+        """Each turn's events are read from a separate number on (N3)."""
         async with self.opened(tmp_path) as owner, self.opened(tmp_path) as follower:
             await scene.begun(owner)
             await owner.start(scene.start(2, root=True))
@@ -67,7 +69,7 @@ class EventConformance(Suite):
             assert [one.body for one in await store.events({"turn_1": 0})] == ["new", "body of 2"]
 
     async def test_events_go_when_they_are_dropped_and_with_their_conversation(self, tmp_path: Path) -> None:
-        """And of a turn that is gone none are kept, whatever else is written with them."""
+        """The store keeps no event of a deleted turn, whatever else the same call writes."""
         async with self.opened(tmp_path) as store:
             await scene.begun(store)
             await store.put_events(events("turn_1", 1), OWNED)
@@ -85,7 +87,7 @@ class EventConformance(Suite):
             await store.start(scene.start(2, root=True))
             await store.put_events([*events("turn_1", 1, 2), *events("turn_2", 1, 2)], OWNED)
             await scene.ended(store)
-            assert await count(store, "turn_1") == 2  # whoever follows reads them to the end
+            assert await count(store, "turn_1") == 2  # a follower reads them to the end
         async with self.opened(tmp_path) as store:
             assert await count(store, "turn_1") == 0
             assert await count(store, "turn_2") == 2

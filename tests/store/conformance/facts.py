@@ -1,4 +1,4 @@
-"""What a store promises of a turn's facts: whole, in order, and from one owner."""
+"""Tests for every store: a turn's facts are complete, in order, and from one owner."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .suite import Suite
 
 
 class FactConformance(Suite):
-    """What is written with a fact is written with it or not at all."""
+    """A fact and the rows written with it are stored together or not at all."""
 
     # ── facts and what is written with them ─────────────────────────────────────────────────────────
 
@@ -71,7 +71,7 @@ class FactConformance(Suite):
             assert await store.facts("turn_1") == [scene.fact(1)]
 
     async def test_writes_keep_their_order_and_fail_together(self, tmp_path: Path) -> None:
-        """An append has its place when it is called; nobody need wait for it."""
+        """An append gets its position when it is called, without waiting for the write."""
         async with self.opened(tmp_path) as store:
             await scene.begun(store)
             first = store.append("turn_1", 1, 2, scene.change("a"))
@@ -183,7 +183,7 @@ class FactConformance(Suite):
             assert sorted(epochs, key=str) == [2, None]
 
     async def test_it_is_known_whether_anybody_runs_a_turn(self, tmp_path: Path) -> None:
-        """T14: not where it has no owner, or a dead one; a turn that is over needs nobody."""
+        """A turn without an owner, or with a dead one, is abandoned. A finished turn is not (T14)."""
         async with self.opened(tmp_path) as store:
             await scene.begun(store)
             async with self.opened(tmp_path) as other:
@@ -204,7 +204,9 @@ class FactConformance(Suite):
     async def test_what_waits_for_a_person_is_not_looked_through_until_it_is_answered(
         self, tmp_path: Path
     ) -> None:
-        """T14, N2: a follower is no answer; a cancel is one; and whoever wants all of them gets them."""
+        """A follow signal does not count as an answer, and a cancel does. A caller can still list every turn
+        (T14, N2).
+        """
         async with self.opened(tmp_path) as store:
             await scene.begun(store)
             await store.release("turn_1", 1)
@@ -223,7 +225,7 @@ class FactConformance(Suite):
             assert await found(waiting=False) == []
 
     async def test_what_waits_for_a_tool_that_is_gone_does_not_only_wait(self, tmp_path: Path) -> None:
-        """S3: a question about a call outlives its process; what a tool asks while it runs does not."""
+        """An approval request outlives its process, but a question from a running tool does not (S3)."""
         async with self.opened(tmp_path) as store:
             await scene.asked(store)
             (question,) = await store.questions()

@@ -1,4 +1,4 @@
-"""What a store promises of people's lists: whoever shows one learns what becomes of it, in any process."""
+"""Tests for every store: a process that shows a user's list sees its changes, in any process."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from . import scene
 from .suite import Suite
 
 HERS = ListChange("conv_1", "ada")
-_PATIENCE = 60.0  # seconds for what is told by a database that has other things to do
+_PATIENCE = 60.0  # seconds for a notification from a busy database
 
 
 class ListConformance(Suite):
     """N3: by the line, and whose it is."""
 
     async def test_another_process_learns_which_lines_have_changed(self, tmp_path: Path) -> None:
-        """N3: whatever a line shows; and nothing where nothing that it shows has changed."""
+        """Another process sees every change to a visible field, and no notification without one (N3)."""
         async with self.opened(tmp_path) as one, self.opened(tmp_path) as other:
             await other.list_changes()
             await one.add_conversation(scene.CONVERSATION)
@@ -40,7 +40,7 @@ class ListConformance(Suite):
             assert await heard(one, other) == {HERS}
 
     async def test_another_process_learns_what_goes_on_in_a_line(self, tmp_path: Path) -> None:
-        """N3, P6: a turn begins and ends, a question is asked and answered."""
+        """A turn begins and ends, and a question is asked and answered (N3, P6)."""
         async with self.opened(tmp_path) as one, self.opened(tmp_path) as other:
             await other.list_changes()
             await scene.asked(one)
@@ -60,15 +60,15 @@ class ListConformance(Suite):
                 await one.add_conversation(Conversation(f"conv_{number}"))
             found = await heard(one, other)
             assert found is None or len(found) == 1200
-            await heard(one, other)  # what was on its way
+            await heard(one, other)  # drain pending changes
             await one.set_title("conv_7", "new")
             assert await heard(one, other) == {ListChange("conv_7", LOCAL)}
 
 
 async def heard(one: Store, other: Store) -> set[ListChange] | None:
-    """What the other process learns of all that was changed before this; None where it missed some."""
+    """Return the changes that the other process sees up to now, or None if it missed some."""
     last = ListChange(new_id("conv"), LOCAL)
-    await one.add_conversation(Conversation(last.conversation))  # is told after all of it
+    await one.add_conversation(Conversation(last.conversation))  # this change comes after all the others
     found: set[ListChange] = set()
     missed = False
     async with asyncio.timeout(_PATIENCE):

@@ -1,4 +1,4 @@
-"""What a store promises of people, their prompts and spending, and of the pins of foreign tools."""
+"""Tests for every store: users, their prompts and spending, and pins of external tools."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ class PeopleConformance(Suite):
                 await store.remove_person("ada")
 
     async def test_the_name_of_a_removed_user_is_given_to_nobody_by_accident(self, tmp_path: Path) -> None:
-        """V4: with the name come the conversations, so that whoever adds them has to say so."""
+        """A removed user's conversations come with the name, so adding that name needs a confirmation
+        (V4)."""
         async with self.opened(tmp_path) as store:
             await store.add_conversation(Conversation("conv_1", user="bob"))
             await store.add_person("ada", "hash", 1.0)
@@ -64,7 +65,7 @@ class PeopleConformance(Suite):
                 await store.add_person("ada", "again", 3.0, restore=True)
 
     async def test_a_removed_user_begins_no_turn_and_may_do_nothing(self, tmp_path: Path) -> None:
-        """V4: also in one that runs, whatever was allowed before."""
+        """The removal also stops a running turn, whatever was allowed before (V4)."""
         async with self.opened(tmp_path) as store:
             await store.add_person("ada", "hash", 1.0)
             await scene.asked(store)
@@ -195,7 +196,7 @@ class PeopleConformance(Suite):
             assert (spent.replies, spent.unpriced, spent.cost) == (3, 2, 0.5)
 
     async def test_what_was_spent_is_told_by_day_person_model_and_tool(self, tmp_path: Path) -> None:
-        """T11, O3: what has no price is counted, and does not spoil the sum."""
+        """Usage without a price counts, and does not spoil the sum (T11, O3)."""
         day = 86_400.0
         known = replace(scene.user("msg_1", None), model="m", usage=Usage(1, 2, cost=0.5), created=day)
         unknown = replace(scene.user("msg_2", "msg_1"), model="m", usage=Usage(3, 4), created=day + 1)
@@ -223,7 +224,7 @@ class PeopleConformance(Suite):
             assert await store.spending(since=3 * day) == []
             assert await store.spending(since=1e12) == []  # after the last year that has a name
             await store.delete_conversation(conversation.id)
-            assert await store.spending() == whole  # who pays has paid for what is gone, too
+            assert await store.spending() == whole  # a user has paid for deleted conversations too
             assert await store.spending(since=3 * day) == []
             again = replace(conversation, id="conv_2")
             await store.add_conversation(again, [replace(known, id="msg_9", conversation=again.id)])

@@ -1,4 +1,4 @@
-"""What a store promises of questions, signals and grants."""
+"""Tests for every store: questions, signals and grants."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .suite import Suite
 
 
 class QuestionConformance(Suite):
-    """A question is answered once; a signal is there until it is a fact."""
+    """A question has one answer, and a signal exists until it is a fact."""
 
     async def test_a_question_is_open_until_it_is_answered(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
@@ -146,14 +146,14 @@ class QuestionConformance(Suite):
             assert (signal.kind, signal.body) == ("follow", {})
             assert [one.turn for one in await owner.turns_with_signals()] == ["turn_1"]
             assert [one.turn for one in await owner.turns_with_signals(own=["turn_1"])] == ["turn_1"]
-            assert await follower.turns_with_signals(own=[]) == []  # it is nobody else's concern
+            assert await follower.turns_with_signals(own=[]) == []  # it concerns no other process
             await follower.post("turn_1", "cancel", {})
             assert [one.turn for one in await follower.turns_with_signals(own=[])] == ["turn_1"]
             await scene.ended(owner, state="cancelled")
             assert not await follower.post("turn_1", "follow", {})
 
     async def test_whoever_asks_learns_that_something_was_written(self, tmp_path: Path) -> None:
-        """Also of what a store does by itself when it is opened, and of nothing after that."""
+        """A store also reports its writes on opening, and nothing after them."""
         async with self.opened(tmp_path) as one, self.opened(tmp_path) as other:
             await _until_quiet(one)
             await other.add_conversation(scene.CONVERSATION)
@@ -163,7 +163,7 @@ class QuestionConformance(Suite):
             assert await one.has_new_writes()
 
     async def test_where_a_question_is_asked_is_known_by_itself(self, tmp_path: Path) -> None:
-        """P6: also where nothing else of it can be read, so that its conversation can be deleted."""
+        """The conversation of an unreadable question is known, so it can be deleted (P6)."""
         async with self.opened(tmp_path) as store:
             await scene.asked(store)
             assert await store.conversation_of_question("ask_1") == "conv_1"
@@ -183,13 +183,15 @@ class QuestionConformance(Suite):
             assert await store.grants("conv_2") == [everywhere]
             await store.revoke("grant_2")
             assert await store.grants() == [here]
-            await store.add_grant(everywhere)  # without being asked
+            await store.add_grant(everywhere)  # without a question
             assert await store.grants("conv_1") == [everywhere, here]
 
     async def test_what_is_denied_in_a_conversation_is_denied_in_those_its_calls_opened(
         self, tmp_path: Path
     ) -> None:
-        """P9: a task is no freer than who gave it; what is allowed there is not allowed to it."""
+        """A task has no more permissions than its giver, and allowing something there does not allow it here
+        (P9).
+        """
         async with self.opened(tmp_path) as store:
             await store.add_conversation(Conversation("conv_1"))
             await store.add_conversation(Conversation("conv_2", parent="conv_1", call="call_1"))
@@ -200,7 +202,7 @@ class QuestionConformance(Suite):
             assert await store.grants("conv_2") == await store.grants("conv_3") == [denied]
 
     async def test_what_one_person_grants_does_not_hold_for_another(self, tmp_path: Path) -> None:
-        """P3, U2: nobody's conversations are those of the person at the machine."""
+        """Conversations without a user belong to the local user (P3, U2)."""
         async with self.opened(tmp_path) as store:
             await scene.asked(store)
             hers = Grant("grant_1", Rule("add"), None, 1.0, "ada")

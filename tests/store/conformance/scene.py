@@ -31,7 +31,7 @@ CONVERSATION = Conversation("conv_1", user="ada", created=1.0, updated=1.0)
 
 @contextmanager
 def refused(kind: type[Exception], *words: str) -> Iterator[None]:
-    """What happens inside has to raise this, with these words in it."""
+    """Expect the block to raise this error with these words in it."""
     text = None
     try:
         yield
@@ -158,7 +158,7 @@ async def replied(store: Store, *parts: Part) -> Started:
 
 
 async def asked(store: Store) -> None:
-    """The same with a call that a person is asked about: facts 1 to 3."""
+    """Like `replied`, with a call that needs approval: facts 1 to 3."""
     call = ToolCall("call_1", "add", {"a": 1})
     await replied(store, call)
     asked = change("b", calls=[replace(call, state=CallState.ASKED)], questions=[question("ask_1")])
@@ -179,7 +179,7 @@ async def written(store: Store, *texts: str) -> None:
 
 
 async def everything(store: Store) -> tuple[object, ...]:
-    """What a change that fails must leave as it was."""
+    """Return everything that a failed change must leave unchanged."""
     return (
         await store.conversation("conv_1"),
         await store.messages("conv_1"),

@@ -1,4 +1,4 @@
-"""What a store promises of full-text search."""
+"""Tests for every store: full-text search."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class SearchConformance(Suite):
             assert await store.search("doves") == []
 
     async def test_arguments_and_results_of_calls_are_found(self, tmp_path: Path) -> None:
-        """S1: from the moment in which the result is there; what waits for a person is not found."""
+        """A search finds a call as soon as it has its result, and not while it waits for a user (S1)."""
         call = ToolCall("call_1", "read_file", {"path": "notes/Käse.txt", "lines": [17, {"from": "größer"}]})
         async with self.opened(tmp_path) as store:
             await scene.replied(store, Text("let me see"), call)

@@ -1,4 +1,4 @@
-"""What a store promises of conversations that several users share: who may do what, at which moment."""
+"""Tests for every store: conversations shared by several users, and their permissions at each moment."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class SharingConformance(Suite):
             assert await store.questions(user="bob", shared=True) == []
 
     async def test_another_process_learns_what_is_shared_and_what_no_longer(self, tmp_path: Path) -> None:
-        """V1 × N3: each with whom it is shared, and who loses it."""
+        """A change names each user who gains or loses access (V1 × N3)."""
         bobs = {ListChange("conv_1", "bob"), ListChange("conv_2", "bob")}
         async with self.opened(tmp_path) as one, self.opened(tmp_path) as other:
             await one.add_conversation(scene.CONVERSATION)
@@ -119,7 +119,7 @@ class SharingConformance(Suite):
             assert await heard(one, other) == bobs
 
     async def test_nothing_begins_in_the_name_of_who_was_removed(self, tmp_path: Path) -> None:
-        """V1: neither a turn, nor one that is queued, nor an answer."""
+        """No turn, queued turn or answer of a removed user starts (V1)."""
         async with self.opened(tmp_path) as store:
             await store.add_conversation(scene.CONVERSATION)
             with refused(NotFound, "conv_1"):
@@ -186,7 +186,7 @@ class SharingConformance(Suite):
             assert (await store.conversation("conv_1")).user is None
 
     async def test_an_invitation_makes_one_member_until_it_ends(self, tmp_path: Path) -> None:
-        """V1: replayed, expired, revoked, or of what is deleted, it is not there."""
+        """A used, expired or revoked invitation, or one to a deleted conversation, has no effect (V1)."""
         async with self.opened(tmp_path) as store:
             await store.add_conversation(scene.CONVERSATION)
             await store.add_conversation(TASK)

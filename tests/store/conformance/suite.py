@@ -20,10 +20,10 @@ class Suite:
         raise NotImplementedError
 
     async def damage(self, folder: Path, noun: Noun, id: str) -> None:
-        """Make one row unreadable, as a failing disk would, behind the back of any store that is open.
+        """Make one row unreadable without the knowledge of an open store, as a failing disk would.
 
-        A conversation's settings, a grant's action, the body of anything else; `id` is the turn's for a
-        fact (its last), a signal (all of them) and a queued turn. Yours to override.
+        The row is a conversation's settings, a grant's action, or the body of anything else. `id` is the
+        turn's for a fact (its last), a signal (all of them) and a queued turn. Override this method.
         """
         raise NotImplementedError
 

@@ -1,4 +1,4 @@
-"""What a store promises of attachments, and of conversations that are exported and imported."""
+"""Tests for every store: attachments, and exported and imported conversations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .suite import Suite
 
 
 class TransferConformance(Suite):
-    """What is stored under its own name can be moved with everything that names it."""
+    """Blobs with their own names can move together with every row that names them."""
 
     async def test_bytes_are_stored_under_their_own_name(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
@@ -71,7 +71,8 @@ class TransferConformance(Suite):
             moved, _ = await other.messages(id)
             lost = moved[3].parts[1]
             assert isinstance(lost, File)
-            with refused(NotFound):  # the bytes did not come along: whoever has such bytes here keeps them
+            # the bytes did not come along: a store that has the same bytes keeps them
+            with refused(NotFound):
                 await other.blob(lost.blob or "")
             moved[3] = replace(moved[3], parts=(moved[3].parts[0], replace(lost, blob="0" * 64)))
             assert [scene.shape(messages, m) for m in messages] == [scene.shape(moved, m) for m in moved]

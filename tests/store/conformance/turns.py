@@ -1,4 +1,4 @@
-"""What a store promises of turns that begin: where they may, and in which order."""
+"""Tests for every store: where and in which order turns start."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from .suite import Suite
 
 
 class TurnConformance(Suite):
-    """A branch has one turn at a time; others are refused, or wait in line."""
+    """A branch runs one turn at a time, and refuses or queues other sends."""
 
     async def test_a_rating_is_kept_until_its_user_changes_it(self, tmp_path: Path) -> None:
-        """Q1: of each user one, and none of a conversation that is deleted."""
+        """Each user has one rating per answer, and none for a deleted conversation (Q1)."""
         bad, good = Rating("turn_1", "ada", "bad", "too long", 1.0), Rating("turn_1", "bob", "good", at=2.0)
         async with self.opened(tmp_path) as store:
             await scene.begun(store)
@@ -75,8 +75,9 @@ class TurnConformance(Suite):
             assert (await store.conversation("conv_1")).leaf == "msg_a"
 
     async def test_a_key_is_taken_once_and_with_its_turn(self, tmp_path: Path) -> None:
-        """Of several at the same moment, in two processes, one begins; of a turn that cannot begin, no key is
-        left. A key belongs to the owner of the conversation."""
+        """One of several simultaneous sends in two processes starts. A turn that cannot start leaves no key,
+        and a key belongs to the conversation's owner.
+        """
         key, now = SendKey("k", "sum", since=0.0), time.time()
         async with self.opened(tmp_path) as store, self.opened(tmp_path) as other:
             missing = replace(scene.start(9, parent="msg_9"), key=key, opens=scene.CONVERSATION)
@@ -189,7 +190,7 @@ class TurnConformance(Suite):
             await scene.replied(store)
             await store.start(scene.start(2, queue=True))
             await scene.ended(store, seq=3)
-            assert await store.start(scene.start(3)) is not None  # somebody was faster
+            assert await store.start(scene.start(3)) is not None  # another send was faster
             assert await store.start_queued("turn_2") is None
             assert await store.is_queued("turn_2")
             assert await store.queue() == []
@@ -201,8 +202,9 @@ class TurnConformance(Suite):
             assert started.message.parent == "msg_3"
 
     async def test_nobody_passes_those_who_wait_in_line(self, tmp_path: Path) -> None:
-        """T4: neither while the one before them is over and the next has not begun yet, nor when one is tried
-        before its time."""
+        """A later turn cannot pass one that is queued before it, neither while the next one has not started,
+        nor when a caller starts it early (T4).
+        """
         async with self.opened(tmp_path) as store:
             await scene.replied(store)
             for number in (2, 3):
@@ -215,12 +217,13 @@ class TurnConformance(Suite):
             assert [one.turn for one in await store.queued()] == ["turn_3", "turn_4"]
             await scene.ended(store, 2)
             assert await store.start(scene.start(5, queue=True)) is None
-            assert await store.start_queued("turn_4") is None  # by whoever looked while turn_2 was in line
+            # as a caller does who read the queue while turn_2 was in it
+            assert await store.start_queued("turn_4") is None
             assert await store.start_queued("turn_3") is not None
             assert [one.turn for one in await store.queued()] == ["turn_4", "turn_5"]
 
     async def test_a_queued_message_stays_on_the_branch_it_was_sent_to(self, tmp_path: Path) -> None:
-        """Also where the person looks at another one by then, and goes on looking."""
+        """The user can have switched to another branch, and stays on it."""
         async with self.opened(tmp_path) as store:
             await store.add_conversation(scene.CONVERSATION, [scene.user("msg_other")])
             await store.start(scene.start(1, root=True))

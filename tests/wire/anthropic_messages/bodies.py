@@ -1,4 +1,4 @@
-"""What Messages sends and is sent: frames of replies, bodies of requests."""
+"""Build Messages bodies: frames of replies, bodies of requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages: what Anthropic and its imitators send."""
+"""Decode Messages replies from Anthropic and compatible servers."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_a_call_that_was_cut_off_has_no_arguments(ending: list[object]) -> None:
 
 
 def test_a_call_that_was_cut_off_before_its_arguments_does_not_run_without_them() -> None:
-    """C4: its block is closed all the same."""
+    """The wire closes the block of a call that was cut off, and the call fails (C4)."""
     for ending in ([ended("max_tokens")], []):
         (end,) = read(*called("delete_all", ""), *ending).calls
         assert (end.arguments, end.raw) == (None, "")

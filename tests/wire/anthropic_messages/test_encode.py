@@ -51,7 +51,7 @@ from tests.wire.replies import decode
 
 
 def assert_valid(request: Request, body: dict[str, Any]) -> None:
-    """What the API checks before it reads a history (R5)."""
+    """Check what the API checks before it reads a history (R5)."""
     expected = list(calls_of(request))
     seen: set[str] = set()
     waiting: list[str] = []
@@ -138,7 +138,8 @@ def test_thoughts_go_back_only_where_they_came_from_and_as_they_came(request: Re
     ]
     thoughts = blocks_of(body_of(request), "thinking")
     stored = iter(ours)
-    for thought in thoughts:  # some have nothing behind them that could be said; the rest is in order
+    # some are missing because no block follows them, and the rest is in order
+    for thought in thoughts:
         assert any(thought == thinking(part.text) for part in stored)
 
 
@@ -277,7 +278,8 @@ def location(type: str, **fields: Any) -> dict[str, Any]:
 
 
 def test_sources_go_back_with_the_words_they_are_for_as_they_came() -> None:
-    """R5: each in a block of its own, as they were sent; those of a search only with the search."""
+    """Each source is in a separate block, as received. A search's sources go back only with the search
+    (R5)."""
     page = location("page_location", document_index=0, document_title=None)
     found = location("web_search_result_location", url="https://a.example", encrypted_index="x")
     text = Text(
@@ -304,7 +306,7 @@ def test_sources_go_back_with_the_words_they_are_for_as_they_came() -> None:
 def test_a_paused_reply_is_sent_back_to_go_on_from() -> None:
     paused = assistant(Text("I look."), *own(SEARCH))
     assert types(sent(user("Weather?"), paused, **WITH_SEARCH)) == [["text"], ["text", "server_tool_use"]]
-    waiting = assistant(*own(SEARCH), done("a"))  # its result comes after that of our own tool
+    waiting = assistant(*own(SEARCH), done("a"))  # its result follows that of our tool
     assert types(sent(user("Weather?"), waiting, **WITH_SEARCH))[1:] == [
         ["server_tool_use", "tool_use"],
         ["tool_result"],

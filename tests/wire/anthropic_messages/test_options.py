@@ -135,7 +135,7 @@ def test_a_forced_choice_goes_before_thinking() -> None:
 
 
 def test_a_model_does_not_think_over_results_of_calls_it_made_without_thinking() -> None:
-    """R5: a budget is refused there. In the next turn it thinks again."""
+    """The API refuses a thinking budget there. The model thinks again in the next turn (R5)."""
     options: dict[str, Any] = {"reasoning_effort": "high"}
     loop = (user("Weather?"), assistant(done("a")))
     assert "thinking" not in body_of(Request(MODEL, loop, options=options))
@@ -146,7 +146,7 @@ def test_a_model_does_not_think_over_results_of_calls_it_made_without_thinking()
 
 
 def test_models_that_want_a_beta_for_it_think_between_calls() -> None:
-    """R9: it is asked for where they think and have tools; newer ones do it by themselves."""
+    """A request with thinking and tools enables the beta, except for newer models, which need none (R9)."""
     high = {"reasoning_effort": "high"}
     beta = ["interleaved-thinking-2025-05-14"]
     for model in ("claude-opus-4-20250514", "us.anthropic.claude-sonnet-4-5-20250929-v1:0"):

@@ -1,4 +1,4 @@
-"""Messages: tools that a model is held to, and the examples it is shown."""
+"""Messages: strict tool schemas, and examples for the model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def taking(schema: dict[str, Any], *, due: bool = True) -> ToolSpec:
 
 
 def test_a_model_is_held_to_the_schemas_of_its_tools() -> None:
-    """R9: where it can be: newer models of their own, at servers that take it."""
+    """Strict mode is on for Anthropic's newer models, at servers that accept it (R9)."""
     assert declared(WEATHER) == [
         {
             "name": "get_weather",
@@ -113,7 +113,7 @@ def test_one_that_would_mean_something_else_goes_out_as_it_is(schema: dict[str, 
 
 
 def test_no_more_are_strict_than_a_request_may_hold() -> None:
-    """R9: one grammar is made of all of them."""
+    """The API builds one grammar from all strict schemas (R9)."""
     assert sum("strict" in tool for tool in declared(*[WEATHER] * 30)) == 20
     maybe = taking({"type": "string"}, due=False)
     assert sum("strict" in tool for tool in declared(*[maybe] * 9, *[maybe] * 9)) == 18
@@ -131,7 +131,7 @@ STRICT_WORDS = {
 
 
 def assert_strict(schema: Any) -> None:
-    """What their documentation says of strict schemas."""
+    """Check the documented rules of strict schemas."""
     assert schema.keys() <= STRICT_WORDS
     assert schema.keys() & {"type", "enum", "anyOf"}
     assert all(not isinstance(value, dict | list) for value in schema.get("enum", ()))
@@ -183,7 +183,9 @@ def test_an_example_that_does_not_fit_would_spoil_the_request_and_stands_in_the_
 
 
 def test_an_example_has_to_fit_the_schema_that_goes_out() -> None:
-    """R9: strict schemas are closed, so that one with more in it fits only the one that is not."""
+    """A strict schema is closed, so an example with an extra field fits only the schema that is not strict
+    (R9).
+    """
     more = {"city": "Rome", "days": 3}
     assert "input_examples" not in shown(more)
     assert shown(more, no_strict=True)["input_examples"] == [more]

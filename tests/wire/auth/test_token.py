@@ -18,7 +18,7 @@ REQUEST = Outgoing("https://a.example/x")
 
 @dataclass
 class Bank:
-    """A client whose token server answers with what is laid out."""
+    """A client whose token server sends the prepared answer."""
 
     answer: tuple[int, bytes] = (200, b'{"access_token": "t", "expires_in": 3600}')
     now: float = 1000.0

@@ -1,4 +1,4 @@
-"""Converse: what Bedrock sends, whichever model is behind it."""
+"""Decode Converse replies of every Bedrock model."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_call_that_was_cut_off_has_no_arguments(word: str) -> None:
 
 
 def test_thoughts_that_follow_each_other_keep_their_signatures_apart() -> None:
-    """W4: also where nobody says that the first is over."""
+    """Their signatures stay separate, also if the stream does not end the first part of reasoning (W4)."""
     thought = {"text": "a"}, {"signature": "A="}, {"text": "b"}, {"signature": "B="}
     frames = [delta(at // 2, reasoningContent=one) for at, one in enumerate(thought)]
     assert read(*frames, delta(2, text="Hi"), ended("end_turn")).parts == (
@@ -123,7 +123,7 @@ def test_sources_are_told_with_the_words_they_are_for() -> None:
 
 
 def test_what_amazons_own_tools_did_is_no_call_of_ours() -> None:
-    """W4, C4: it is kept as it came."""
+    """Amazon's own tool calls are kept as received, and Dragoman does not run them (W4, C4)."""
     use = {"toolUseId": "t1", "name": "nova_grounding", "type": "server_tool_use"}
     result = {"toolUseId": "t1", "type": "nova_grounding_result", "status": "success"}
     reply = read(

@@ -46,7 +46,7 @@ def points(value: Any) -> int:
 
 
 def assert_valid(request: Request, body: dict[str, Any]) -> None:
-    """What the API checks before it reads a history (R5)."""
+    """Check what the API checks before it reads a history (R5)."""
     expected = list(calls_of(request))
     rich = "anthropic" in request.model or "nova" in request.model
     seen: set[str] = set()
@@ -141,7 +141,7 @@ def test_unsigned_thoughts_go_back_to_those_who_take_them(model: str, goes: bool
 
 
 def test_a_model_that_refuses_thoughts_or_a_cache_is_sent_them_once() -> None:
-    """R5: the block is left out, and nothing else."""
+    """The retry leaves out the refused block, and nothing else (R5)."""
     history = (user("Weather?"), assistant(Reasoning("hm", "sig", NAME, CLAUDE), done("a")))
     request = Request(CLAUDE, history, system="Be brief.", tools=(WEATHER,))
     for message, name in (
@@ -199,7 +199,7 @@ def test_what_a_model_does_not_take_is_left_out(message: str, gone: tuple[str, .
 
 
 def test_words_beside_results_stand_in_a_turn_of_their_own_where_they_may_not_mix() -> None:
-    """R5: "Conversation blocks and tool result blocks cannot be provided in the same turn"."""
+    """ "Conversation blocks and tool result blocks cannot be provided in the same turn" (R5)."""
     history = (user("Weather?"), assistant(done("a", attachments=(IMAGE,))), user("So?"))
     assert [kinds(turn) for turn in sent(*history)] == [["text"], ["toolUse"], ["toolResult", "text"]]
     assert [kinds(turn) for turn in sent(*history, model=LLAMA)] == [
@@ -216,7 +216,7 @@ def test_a_call_that_did_not_succeed_says_so_where_there_is_a_word_for_it() -> N
 
 
 def test_files_are_sent_in_the_form_each_kind_has_here() -> None:
-    """M2: bytes by format; what has only an address is fetched by nobody."""
+    """Bytes go by format, and Dragoman does not fetch a file that has only an address (M2)."""
     (message,) = sent(RequestMessage("user", FILES))
     assert message["content"] == [
         {"image": {"format": "png", "source": {"bytes": "iVBORw=="}}},
@@ -307,7 +307,7 @@ def test_each_family_is_asked_to_think_in_its_own_words() -> None:
 
 
 def test_the_cache_is_marked_only_where_there_is_one() -> None:
-    """R2: at most four points; with Nova only behind text, and not in tools."""
+    """A request has at most four cache points. For Nova they follow only text, and not tools (R2)."""
     history = (user("One"), assistant(Text("1")), user("Two"), assistant(done("a")))
     for model, marked in ((CLAUDE, 4), (NOVA, 3), (LLAMA, 0), ("anthropic.claude-3-haiku-20240307-v1:0", 0)):
         request = Request(model, history, system="Be brief.", tools=(WEATHER,))

@@ -1,6 +1,6 @@
-"""Bodies of hard histories against the shapes of Amazon's own library, and our frames read by it (R5, W1).
+"""Check bodies of hard histories against Amazon's types, and read our frames with its library (R5, W1).
 
-The library is no part of the project: where it is not installed, there is nothing to compare with.
+The library is not a dependency. Without it, these tests have nothing to compare with.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def request_shape() -> Any:
 
 
 def problems(value: Any, shape: Any, path: str = "body") -> list[str]:
-    """What is wrong with a value. A field that the shape does not have is an error, at any depth."""
+    """Return the errors in a value. A field missing in the shape is an error, at any depth."""
     match shape.type_name:
         case "structure" if not shape.members:  # any JSON
             return []
@@ -103,7 +103,7 @@ def _size(size: float, shape: Any, path: str) -> list[str]:
 
 
 def _of_model(message: RequestMessage, model: str) -> RequestMessage:
-    """As if the model that is asked had made it: its own thoughts go back to it."""
+    """Return the message as if this model had written it, so that its reasoning goes back to it."""
     own = (
         replace(part, model=model) if isinstance(part, Reasoning) and part.model == MODEL else part
         for part in message.parts
@@ -149,7 +149,7 @@ def test_a_field_that_is_not_theirs_is_found() -> None:
 
 
 def test_the_frames_of_these_tests_are_read_by_their_library() -> None:
-    """W1: what the loopback servers send is what Amazon sends, checksums and all."""
+    """The loopback servers send the frames that Amazon sends, checksums included (W1)."""
     buffer = pytest.importorskip("botocore.eventstream").EventStreamBuffer()
     buffer.add_data(REPLY)
     read = [(one.headers[":event-type"], one.headers[":message-type"]) for one in buffer]

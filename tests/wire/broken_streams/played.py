@@ -1,4 +1,4 @@
-"""One turn over real HTTP with a provider that errs: what it did, said, and sent."""
+"""Run one turn over real HTTP with a faulty provider, and return the calls, events and bodies."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MARKUP = ("<think", "</think", "tool_call", "tool_code", "<|", '"arguments"')
 
 @dataclass
 class Played:
-    """A turn that is over: its events, what it did, what the model was sent."""
+    """A finished turn: its events, its calls, and the requests to the model."""
 
     server: Loopback
     ran: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
@@ -66,12 +66,12 @@ class Played:
 
     @property
     def explained(self) -> list[str]:
-        """What the model read of its calls, in the last request that says anything of them."""
+        """Return the results that the model received, in the last request that has any."""
         return [message["content"] for message in self.server.messages() if message["role"] == "tool"]
 
 
 def tools(ran: list[tuple[str, dict[str, Any]]]) -> list[Tool]:
-    """Tools that write down what they were called with."""
+    """Return tools that record their arguments."""
 
     @tool
     def add(a: int, b: int) -> int:

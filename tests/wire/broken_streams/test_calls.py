@@ -1,4 +1,4 @@
-"""Calls that providers garble: each runs once, as it was meant, or the model learns of it and retries."""
+"""A garbled call runs once, as meant, or the model learns of it and retries."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ async def test_w3_two_calls_stay_two(reply: Reply, tmp_path: Path) -> None:
 @dataclass(frozen=True)
 class Wrong:
     reply: Reply
-    explained: str  # what the model reads of it
+    explained: str  # the result that the model receives
 
 
 WRONG: dict[str, Wrong] = {

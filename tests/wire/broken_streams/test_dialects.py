@@ -1,4 +1,4 @@
-"""Models that write their calls as text: they run once, or are explained; no markup is shown."""
+"""A call written as text runs once or gets an explanation, and no markup is shown."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def test_d3_a_malformed_call_in_the_text_is_explained_and_tried_again(tmp_
     played = await play(tmp_path, broken, text(WRITTEN), ANSWER, dialect="xml_tag")
     assert played.ran == [("add", {"a": 1, "b": 2})]
     explained = played.server.messages(1)[-1]["content"]
-    assert "<tool_code>" in explained  # how it is written
+    assert "<tool_code>" in explained  # the expected syntax
     assert played.text == "It is 3."
 
 
@@ -103,7 +103,7 @@ async def test_d6_a_model_whose_server_refuses_tools_may_write_in_the_format_of_
 async def test_t6_a_cancel_keeps_words_that_might_have_begun_a_call(
     tmp_path: Path, reply: str, kept: str
 ) -> None:
-    """They came with what was shown, and nobody knows yet what they are."""
+    """The text was received before the cancel, and could still have been the start of a call."""
     script = stream(delta(content=reply), finish=None, done=False, then="stalls")
     async with (
         loopback(script) as server,

@@ -1,4 +1,4 @@
-"""Replies that go wrong as a whole, and models that do not stop: what came is kept, and the turn ends."""
+"""If a reply fails as a whole, or a model does not stop, the received text stays and the turn ends."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def test_t8_an_error_object_in_the_stream_ends_the_turn_and_keeps_what_cam
     assert (played.state, played.shown) == ("error", "It is")
     assert isinstance(played.error, ProviderError)
     assert (played.error.kind, played.error.message) == ("server", "no room")
-    assert len(played.server.bodies) == 1  # a reply that has begun is not asked for again
+    assert len(played.server.bodies) == 1  # Dragoman does not request a started reply again
 
 
 async def test_r6_an_error_before_the_first_word_is_asked_again(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ async def test_a_reply_that_was_over_counts_even_if_the_connection_dies(tmp_path
     assert (played.ran, played.text) == ([("add", {"a": 1, "b": 2})], "It is 3.")
 
 
-# What a reply is on the wires that always say when it is over: text, a whole call, and the end of both.
+# One reply per wire that always marks its end: text, a whole call, and the end of both.
 SAID: dict[str, tuple[dict[str, Any], ...]] = {
     "anthropic_messages": (
         {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
@@ -145,7 +145,7 @@ async def test_t8_a_stream_that_ends_before_the_reply_does_ends_the_turn_and_kee
     assert (played.state, played.shown, played.ran) == ("error", "It is", [])
     assert isinstance(played.error, ProviderError)
     assert (played.error.kind, played.error.retryable) == ("unfinished", True)
-    assert len(played.server.bodies) == 1  # a reply that has begun is not asked for again
+    assert len(played.server.bodies) == 1  # Dragoman does not request a started reply again
     (stored,) = (message for message in played.stored if message.role == "assistant")
     assert (stored.text, [call.state for call in stored.calls]) == ("It is", [CallState.CANCELLED])
 
@@ -258,7 +258,7 @@ async def test_c10_the_same_call_for_ever_is_asked_about_and_ends_at_the_limit(t
     assert played.state == "completed"
     assert len(played.ran) == 5
     assert [event.kind for event in played.events if event.type == "call.asked"] == ["loop"] * 3
-    assert len(played.server.bodies) == 7  # five rounds, the one that is skipped, and the closing request
+    assert len(played.server.bodies) == 7  # five rounds, the skipped one, and the closing request
     assert "tools" not in played.server.bodies[-1]
 
 

@@ -1,4 +1,4 @@
-"""W4: thoughts are told apart from the answer, however they are marked."""
+"""Dragoman separates reasoning from the answer, whatever its markup (W4)."""
 
 from __future__ import annotations
 

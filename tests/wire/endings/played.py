@@ -1,4 +1,4 @@
-"""One turn over real HTTP with a provider of each wire: what it said, stored and sent."""
+"""Run one turn over real HTTP with a provider of each wire, and return what it showed, stored and sent."""
 
 from __future__ import annotations
 

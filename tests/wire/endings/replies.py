@@ -83,7 +83,7 @@ def gemini(text: str = "", finish: str = "STOP", *parts: dict[str, Any], **candi
 
 
 def blocked(reason: str, **feedback: Any) -> Stream:
-    """Gemini, where not even the question was read."""
+    """Return Gemini's reply to a prompt that it blocked."""
     return Stream((sse({"promptFeedback": {"blockReason": reason, **feedback}}),))
 
 

@@ -1,4 +1,4 @@
-"""Every way in which a provider ends a reply, over real HTTP: the finish, the notice, what is asked next."""
+"""Check the finish, notice and next request for every way in which a provider ends a reply."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class End(NamedTuple):
     reply: Stream
     finish: str  # ours
     told: str  # a word of the notice
-    text: str  # that is kept
+    text: str  # stored text
 
 
 ENDS: list[tuple[str, Stream, str, str, str]] = [
@@ -137,7 +137,8 @@ ENDS: list[tuple[str, Stream, str, str, str]] = [
 
 @pytest.mark.parametrize("case", [End(*one) for one in ENDS], ids=lambda one: f"{one.wire}-{one.told}")
 async def test_an_end_is_told_as_what_it_is(tmp_path: Path, case: End) -> None:
-    """T8, W1: the finish is stored and told, what had come is kept, and nothing more is asked."""
+    """The turn stores and reports the finish, keeps the received text, and makes no other request (T8,
+    W1)."""
     wire, reply, finish, told, text = case
     ended = await play(tmp_path, wire, reply, compact_at=None)
     assert (ended.end.state, ended.end.finish, ended.end.text) == ("completed", finish, text)
@@ -172,7 +173,7 @@ CALLS: list[tuple[str, Stream]] = [
 async def test_the_calls_of_a_reply_that_was_refused_do_not_run(
     tmp_path: Path, wire: str, reply: Stream
 ) -> None:
-    """C2, C4: each has its result all the same, and the model is not asked again."""
+    """Each call has a result anyway, and the model gets no other request (C2, C4)."""
     ended = await play(tmp_path, wire, reply)
     (call,) = calls_of(ended.stored)
     assert (call.state, ended.ran, len(ended.server.bodies)) == (CallState.CANCELLED, [], 1)
@@ -180,7 +181,7 @@ async def test_the_calls_of_a_reply_that_was_refused_do_not_run(
 
 
 async def test_the_next_question_after_a_refusal_is_answered(tmp_path: Path) -> None:
-    """R5: what was refused is a part of the history like any other."""
+    """The refused reply is part of the history like any other (R5)."""
     async with loopback(messages("", "refusal", ADD), messages("Of course.")) as server:
         models = Models(
             "acme/model",

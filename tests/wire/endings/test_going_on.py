@@ -26,7 +26,7 @@ def last_blocks(ended: Ended, request: int = -1) -> list[dict[str, Any]]:
     "blocks", [(SEARCH,), (SEARCH, FOUND), ()], ids=["with a call open", "with its result", "with text alone"]
 )
 async def test_a_pause_goes_on_with_the_reply_as_it_is(tmp_path: Path, blocks: tuple[Any, ...]) -> None:
-    """R5, T7: nothing is said in between, and the two replies are one answer."""
+    """No message comes between the two replies, which form one answer (R5, T7)."""
     paused = messages("Let me look. ", "pause_turn", *blocks)
     ended = await play(tmp_path, MESSAGES, paused, messages("There are dragons."))
     assert ended.server.messages()[-1]["role"] == "assistant"
@@ -37,7 +37,7 @@ async def test_a_pause_goes_on_with_the_reply_as_it_is(tmp_path: Path, blocks: t
 
 
 async def test_a_pause_without_text_goes_on(tmp_path: Path) -> None:
-    """R5: what the provider's own tools did is sent back, though nobody said anything."""
+    """The provider's tool results go back, although the reply has no text (R5)."""
     ended = await play(
         tmp_path, MESSAGES, messages("", "pause_turn", SEARCH), messages("Dragons.", "end_turn")
     )
@@ -55,7 +55,7 @@ async def test_a_pause_beside_a_call_of_ours_goes_on_with_its_result(tmp_path: P
 
 
 async def test_pauses_without_end_come_to_the_limit_of_the_turn(tmp_path: Path) -> None:
-    """T7: a pause is a round, and the person is told which limit it was."""
+    """A pause is a round, and a notice names the limit (T7)."""
     paused = messages("Looking. ", "pause_turn", SEARCH)
     ended = await play(tmp_path, MESSAGES, paused, max_rounds=2)
     assert len(ended.server.bodies) == 3
@@ -82,7 +82,7 @@ CUT: list[tuple[str, Stream, Stream]] = [
 
 @pytest.mark.parametrize(("wire", "cut", "rest"), CUT)
 async def test_what_is_cut_off_goes_on(tmp_path: Path, wire: str, cut: Stream, rest: Stream) -> None:
-    """H10: and nobody need be told."""
+    """The user receives no notice (H10)."""
     ended = await play(tmp_path, wire, cut, rest)
     assert (ended.end.text, ended.end.finish, ended.notices("length")) == ("Once upon a time.", "stop", [])
 
@@ -91,7 +91,7 @@ async def test_what_is_cut_off_goes_on(tmp_path: Path, wire: str, cut: Stream, r
 async def test_a_limit_that_was_asked_for_bounds_the_whole_reply(
     tmp_path: Path, wire: str, cut: Stream, rest: Stream
 ) -> None:
-    """H10: it does not go on, and that is told."""
+    """The reply does not continue, and a notice reports it (H10)."""
     ended = await play(tmp_path, wire, cut, rest, options={"max_tokens": 5})
     assert (ended.end.text, ended.end.finish) == ("Once upon ", "length")
     assert (len(ended.server.bodies), len(ended.notices("length"))) == (1, 1)
@@ -105,14 +105,14 @@ async def test_what_is_still_cut_off_in_the_end_is_told(tmp_path: Path) -> None:
 
 
 async def test_who_wants_it_gets_the_rest_of_a_limited_reply(tmp_path: Path) -> None:
-    """H10: `continuations` says how often, also where `max_tokens` is set."""
+    """`continuations` sets the number, also with `max_tokens` (H10)."""
     cut = chat("and ", "length")
     ended = await play(tmp_path, CHAT, cut, options={"max_tokens": 5}, continuations=1)
     assert (ended.end.text, len(ended.server.bodies)) == ("and and ", 2)
 
 
 async def test_a_limit_used_up_by_thoughts_is_told(tmp_path: Path) -> None:
-    """H10: there is nothing to go on with."""
+    """The reply has no text that it could continue (H10)."""
     thought = responses(status="incomplete", why="max_output_tokens", thought="Hm.")
     ended = await play(tmp_path, RESPONSES, thought)
     assert (ended.end.finish, len(ended.server.bodies), len(ended.notices("length"))) == ("length", 1, 1)
@@ -122,7 +122,7 @@ async def test_a_limit_used_up_by_thoughts_is_told(tmp_path: Path) -> None:
 
 
 async def test_a_full_context_is_summed_up_before_the_reply_goes_on(tmp_path: Path) -> None:
-    """R7: not asked to go on where there is no room."""
+    """The model continues only after a compaction, because its context has no space left (R7)."""
     full = messages("Once upon ", "model_context_window_exceeded")
     ended = await play(tmp_path, MESSAGES, full, messages("They want a story."), messages("a time."))
     assert (ended.end.text, ended.end.finish) == ("Once upon a time.", "stop")

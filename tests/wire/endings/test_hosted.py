@@ -1,4 +1,4 @@
-"""What a provider did itself, from its bytes to what is stored and sent back (W4, R5)."""
+"""The results of a provider's tools, from received bytes to stored and resent parts (W4, R5)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GROUNDING = {
 
 
 async def test_a_picture_alone_is_an_answer(tmp_path: Path) -> None:
-    """T7, M4: it is a file of the answer, and nobody is told that there was none."""
+    """The image is a file of the answer, and no notice reports an empty answer (T7, M4)."""
     ended = await play(tmp_path, GEMINI, gemini("", "STOP", DRAWN))
     (file,) = ended.stored[-1].parts
     assert isinstance(file, File)
@@ -46,7 +46,7 @@ async def test_a_call_of_gemini_goes_back_with_its_id_and_its_signature(tmp_path
 async def test_a_search_of_anthropics_is_stored_and_goes_back_between_the_steps_of_a_turn(
     tmp_path: Path,
 ) -> None:
-    """R5: in its place, while it is asked for."""
+    """The search keeps its place while the request includes the search tool (R5)."""
     replies = (messages("", "tool_use", SEARCH, FOUND, ADD), messages("3"))
     ended = await play(tmp_path, MESSAGES, *replies, options={"hosted_tools": ["web_search"]})
     blocks = ended.server.messages()[-2]["content"]

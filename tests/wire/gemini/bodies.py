@@ -1,4 +1,4 @@
-"""What Gemini sends and is sent: frames of replies, bodies of requests."""
+"""Build Gemini bodies: frames of replies, bodies of requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gemini: what it sends."""
+"""Decode Gemini replies."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_an_id_is_kept_where_there_is_one() -> None:
     ],
 )
 def test_a_call_they_could_not_read_becomes_a_call_that_the_model_may_mend(message: str) -> None:
-    """C5: it is not run, and not lost."""
+    """The malformed call does not run, and is not lost (C5)."""
     reply = read(chunk(finish="MALFORMED_FUNCTION_CALL", finishMessage=message))
     (end,) = reply.calls
     assert (end.tool, end.arguments, end.raw) == ("get_weather", None, message)
@@ -132,7 +132,7 @@ def item(kind: str, line: str, **part: Any) -> ProviderItem:
 
 
 def test_what_their_own_tools_did_and_what_they_drew_is_kept() -> None:
-    """W4, M4: with the signatures of its parts. A sketch on the way to a picture is no part of the answer."""
+    """Parts keep their signatures. The answer leaves out a sketch before the final image (W4, M4)."""
     code = {"executableCode": {"language": "PYTHON", "code": "1"}, "thoughtSignature": "s"}
     result = {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1\n"}}
     search = {"toolCall": {"id": "t", "toolType": "GOOGLE_SEARCH_WEB", "args": {"q": "rain"}}}
@@ -171,7 +171,7 @@ GROUNDING: dict[str, Any] = {
 
 
 def test_sources_of_an_answer_are_kept_with_the_words_they_are_for() -> None:
-    """W4: they count bytes; a passage that is not where they say stands nowhere."""
+    """Positions count bytes, and a source with a passage in another place has no position (W4)."""
     reply = read(
         chunk(text("Übel: "), groundingMetadata={"webSearchQueries": ["rain"]}),
         chunk(text("rain.")),

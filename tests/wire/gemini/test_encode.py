@@ -25,7 +25,7 @@ from tests.wire.replies import decode
 
 
 def assert_valid(request: Request, contents: list[dict[str, Any]]) -> None:
-    """What the API checks before it reads a history (R5)."""
+    """Check what the API checks before it reads a history (R5)."""
     expected = list(calls_of(request))
     waiting: list[tuple[str, str | None]] = []
     ids: set[str] = set()
@@ -109,7 +109,7 @@ def test_to_another_model_it_goes_without_them_and_says_that_none_is_to_be_check
 
 
 def test_a_call_that_another_model_signed_bears_its_signature_no_more() -> None:
-    """R5: also where it came without a thought that would show whose it is."""
+    """A call without reasoning has its signature removed too if another model signed it (R5)."""
     signed = [done("a", signature="s", signed_by=model) for model in (None, MODEL, OTHER_MODEL)]
     found = [sent(user("Hi"), assistant(one))[1]["parts"][0]["thoughtSignature"] for one in signed]
     assert found == ["s", "s", NO_SIGNATURE]
@@ -129,7 +129,7 @@ SEARCHED = {"webSearchQueries": ["rain"]}
 
 
 def test_what_their_own_tools_did_goes_back_as_it_came_while_they_are_asked_for() -> None:
-    """R5: what the model drew itself goes back always, and what was said about the answer never."""
+    """Images that the model generated always go back, and grounding metadata never does (R5)."""
     kinds: dict[str, dict[str, Any]]
     kinds = {"executableCode": CODE, "inlineData": DRAWN, "groundingMetadata": SEARCHED}
     items = [ProviderItem(kind, "", "gemini", MODEL, {**part}) for kind, part in kinds.items()]
@@ -160,7 +160,8 @@ FILM = {"fileData": {"mimeType": "video/mp4", "fileUri": "https://example.org/fi
 
 
 def test_pictures_that_a_call_brought_stand_in_its_response_and_films_follow_it() -> None:
-    """R5: where the model takes them there; an older one finds all behind the responses."""
+    """Newer models take images inside the response. An older model gets every file after the responses
+    (R5)."""
     result = ToolResult("see picture", attachments=(IMAGE, FILES[5]))
     shown = ToolCall("c", "draw", state=CallState.COMPLETED, result=result)
     response = {"name": "draw", "response": {"output": "see picture"}}
@@ -179,7 +180,7 @@ def test_pictures_that_a_call_brought_stand_in_its_response_and_films_follow_it(
 
 
 def test_an_id_goes_back_on_the_call_and_on_its_response() -> None:
-    """R5: newer models match results by it. One that came twice is made another, on both sides."""
+    """Newer models match results by ID. A duplicate ID gets another value on both sides (R5)."""
     twins = assistant(done("a", provider_id="96c1"), done("b", provider_id="96c1"), done("c"))
     model, answer = sent(user("Weather?"), twins)[1:]
     assert [part["functionCall"].get("id") for part in model["parts"]] == ["96c1", "96c1+", None]

@@ -103,7 +103,7 @@ def test_thinking_is_asked_for_as_each_generation_knows_it(model: str, options: 
 
 
 def test_older_models_get_no_schema_beside_tools_because_they_refuse_both_together() -> None:
-    """R9: an option is refused by name. What an answer has to look like is said in words, too."""
+    """The error names the option. A requested answer type becomes text in the prompt (R9)."""
     schema: dict[str, Any] = {"type": "object", "properties": {}}
     options = {"response_schema": schema}
     word = "responseJsonSchema"
@@ -179,6 +179,6 @@ def test_tiers_and_chances_of_words_are_asked_for_in_their_words() -> None:
 
 
 def test_what_stands_in_a_cache_is_not_named_again() -> None:
-    """R9: a request that names a cache and what is in it is refused."""
+    """The API refuses a request that names both a cache and its contents (R9)."""
     cached = asking(system="Be brief.", tools=(CLOCK,), tool_choice="auto", extra={"cachedContent": "c/1"})
     assert cached == {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}], "cachedContent": "c/1"}

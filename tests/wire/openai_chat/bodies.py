@@ -1,4 +1,4 @@
-"""What chat completions send and are sent: frames of replies, bodies of requests."""
+"""Build chat completions bodies: frames of replies, bodies of requests."""
 
 from __future__ import annotations
 

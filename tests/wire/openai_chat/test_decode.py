@@ -1,4 +1,4 @@
-"""Chat completions: what the many servers of this wire send."""
+"""Decode chat completions from the many servers of this wire."""
 
 from __future__ import annotations
 

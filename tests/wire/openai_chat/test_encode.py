@@ -32,7 +32,7 @@ from tests.wire.openai_chat.bodies import DONE, body_of, chunk, done, read, sent
 
 
 def assert_valid(request: Request, messages: list[dict[str, Any]], quirks: Quirks) -> None:
-    """What a strict server checks before it reads a history (R5)."""
+    """Check what a strict server checks before it reads a history (R5)."""
     expected = list(calls_of(request))
     seen: set[str] = set()
     waiting: list[str] = []
@@ -235,7 +235,7 @@ def test_deepseek_gets_its_reasoning_back_with_its_calls_and_foreign_reasoning_n
 
 @pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
 def test_reasoning_goes_back_under_the_name_it_came_by_with_its_calls(name: str) -> None:
-    """W4: a model that is trained on its thoughts between calls gets them from any server."""
+    """A model trained on its reasoning between calls receives it back on any server (W4)."""
     piece = {"index": 0, "id": "c", "function": {"name": "clock", "arguments": "{}"}}
     reply = read(chunk(**{name: "What "}), chunk(**{name: "time?"}), chunk(tool_calls=[piece]), DONE)
     (body, *_) = sent(RequestMessage("assistant", reply.parts))

@@ -1,4 +1,4 @@
-"""What Responses sends and is sent: items of replies, bodies of requests."""
+"""Build Responses bodies: items of replies, bodies of requests."""
 
 from __future__ import annotations
 

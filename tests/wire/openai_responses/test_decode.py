@@ -133,7 +133,7 @@ def test_parts_of_a_summary_are_thoughts_of_their_own() -> None:
 
 
 def test_a_thought_that_is_only_a_name_is_not_kept() -> None:
-    """We ask for nothing to be stored, so its id alone would lead nowhere."""
+    """Dragoman asks the provider to store nothing, so an ID alone would refer to nothing."""
     assert read(happens("output_item.done", 0, item=thought()), over()).parts == ()
 
 
@@ -158,7 +158,7 @@ def test_what_happens_on_their_side_is_survived() -> None:
 
 
 def test_a_message_keeps_its_phase_and_its_sources() -> None:
-    """W1: sources that were named while the text came are not named twice when it is done."""
+    """A source from the stream is not listed again when the message is done (W1)."""
     note: dict[str, Any] = {
         "type": "url_citation",
         "url": "https://a.example",

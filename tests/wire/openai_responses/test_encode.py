@@ -28,7 +28,7 @@ from tests.wire.openai_responses.bodies import SEALED_THOUGHT, body_of, done, se
 
 @given(requests())
 def test_any_history_becomes_valid(request: Request) -> None:
-    """R5, C2: each call is answered once, after the calls of its step and before anything else is sent."""
+    """Each call has one result, after the calls of its step and before any other item (R5, C2)."""
     body = body_of(request)
     expected = list(calls_of(request))
     waiting: list[str] = []
@@ -197,7 +197,7 @@ def test_quirks_leave_out_what_a_server_refuses() -> None:
 
 
 def test_what_they_did_themselves_goes_back_in_its_place_behind_its_thought() -> None:
-    """R5: reasoning, search, reasoning, call: each thought stands before what it led to."""
+    """The order reasoning, search, reasoning, call keeps each reasoning item before its result (R5)."""
     first, second = (thought(id=id, encrypted_content=id) for id in ("a", "b"))
     search: dict[str, Any] = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
     ours: Any = {"wire": "openai_responses", "model": MODEL}
