@@ -40,7 +40,7 @@ async def test_a_fleet_survives_what_happens_to_fleets(tmp_path: Path, postgres:
 
 @pytest.mark.long
 async def test_whoever_is_down_when_the_attacks_end_comes_back(tmp_path: Path, postgres: Server) -> None:
-    """Each node that is down when the attacks end is up again before the checks, which find only real faults."""
+    """Each node that is down when the attacks end is up again before the checks."""
     async with loopback(says("x")) as model, asyncio.timeout(PATIENCE):
         fleet = Fleet(tmp_path, postgres.url(schema_of(tmp_path)), model.url)
         attacked = chaos.Chaos(fleet, postgres, random.Random(2))
