@@ -114,7 +114,9 @@ class Server:
         self.link = found.group()
 
     async def new_link(self) -> str:
-        """Return a sign-in link for one browser: first the printed one, then links requested as `link` does."""
+        """Return a sign-in link for one browser: first the printed one, then links requested as
+        `link` does.
+        """
         link, self.link = self.link, ""
         if link:
             return link

@@ -1,4 +1,6 @@
-"""Check the preview of files from calls and answers, next to the conversation, in a frame without any exit."""
+"""Check the preview of files from calls and answers, next to the conversation, in a frame without
+any exit.
+"""
 
 from __future__ import annotations
 

@@ -54,7 +54,9 @@ async def test_the_reason_is_told_in_the_language_of_the_page(browser: Browser, 
 async def test_what_the_server_says_is_told_in_the_language_of_the_page(
     browser: Browser, server: Server
 ) -> None:
-    """Codes translate an error, a notice, a limit and a refusal, and after a reload the stored codes do (U3)."""
+    """Codes translate an error, a notice, a limit and a refusal, and after a reload the stored codes
+    do (U3).
+    """
     async with at_the_page(browser, server, locale="zh-CN") as person:
         TORN.set()
         await person.say("torn")

@@ -1,4 +1,6 @@
-"""Check that model output cannot act, that long content stays smooth, and that every user can read it (U3)."""
+"""Check that model output cannot act, that long content stays smooth, and that every user can read
+it (U3).
+"""
 
 from __future__ import annotations
 

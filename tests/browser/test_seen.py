@@ -1,4 +1,6 @@
-"""Check that users see everything before they decide, and that decisions and results stay visible (P3, P9)."""
+"""Check that users see everything before they decide, and that decisions and results stay visible
+(P3, P9).
+"""
 
 from __future__ import annotations
 

@@ -140,7 +140,9 @@ async def test_a_servers_prompt_is_filled_in_and_stands_where_one_types(owner: P
 
 @pytest.mark.long
 async def test_a_server_is_added_breaks_and_says_why(owner: Person, tmp_path: Path) -> None:
-    """The UI shows the command before it runs, then the tools, and the reason when the server breaks (P11)."""
+    """The UI shows the command before it runs, then the tools, and the reason when the server breaks
+    (P11).
+    """
     program = tmp_path / "program.py"
     program.write_text(f"import runpy\nrunpy.run_path({RAW!r}, run_name='__main__')\n")
     await open_setup(owner, "servers")

@@ -145,7 +145,9 @@ async def test_the_owner_shares_it_by_the_keyboard(browser: Browser, tmp_path: P
 
 
 async def test_an_invitation_is_accepted_after_signing_in(browser: Browser, tmp_path: Path) -> None:
-    """The invitation works once. A new member lands in the conversation, sees its owner, and can leave (V1)."""
+    """The invitation works once. A new member lands in the conversation, sees its owner, and can
+    leave (V1).
+    """
     async with scene(tmp_path) as site, at_it(browser, site.url, "local") as owner:
         id = await begun(owner)
         made = await site.post(f"/api/conversations/{id}/invitations", {"role": "answers"})
@@ -262,7 +264,9 @@ async def test_a_member_chooses_who_answers_one_message(browser: Browser, tmp_pa
 
 
 async def test_the_later_of_two_answers_is_told_who_was_first(browser: Browser, tmp_path: Path) -> None:
-    """The report names the first user, although the page of the second has not received that answer yet (V3)."""
+    """The report names the first user, although the page of the second has not received that answer
+    yet (V3).
+    """
     async with scene(tmp_path, calls("wipe", disk="sda")) as site, at_it(browser, site.url, "local") as owner:
         id = await begun(owner)
         await share(site, id, "ada", "answers")

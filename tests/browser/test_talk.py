@@ -17,7 +17,9 @@ pytestmark = MARKS
 
 
 async def test_what_comes_before_the_first_key_is_at_most_90_kb(browser: Browser, server: Server) -> None:
-    """The limit covers everything that the browser receives, headers included. The rest loads on demand (U3)."""
+    """The limit covers everything that the browser receives, headers included. The rest loads on
+    demand (U3).
+    """
     received: dict[str, float] = {}
 
     def note(loaded: dict[str, Any]) -> None:

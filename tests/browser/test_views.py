@@ -1,4 +1,6 @@
-"""Check every view at phone and desktop widths, light and dark: axe-core finds nothing, nothing is cut off."""
+"""Check every view at phone and desktop widths, light and dark: axe-core finds nothing, nothing is
+cut off.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Send hostile values through every entry point and check that the store can be read, exported and deleted."""
+"""Send hostile values through every entry point and check that the store can be read, exported and
+deleted.
+"""
 
 from __future__ import annotations
 

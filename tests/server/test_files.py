@@ -203,7 +203,9 @@ def test_every_message_is_what_it_was_without_files() -> None:
 async def test_who_goes_in_the_middle_of_an_upload_leaves_nothing_and_no_error(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The server does not log an interrupted upload as an error, because it is not a server fault (U1, S4)."""
+    """The server does not log an interrupted upload as an error, because it is not a server fault
+    (U1, S4).
+    """
     async with served(tmp_path, []) as site:
         reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(site.url).port)
         head = f"POST /api/files HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {site.key}\r\n"

@@ -41,7 +41,9 @@ async def test_rules_are_listed_with_their_origin_and_tried_out(tmp_path: Path) 
 
 
 async def test_rules_are_tried_out_as_they_decide(tmp_path: Path) -> None:
-    """No grant overrides a denial, not even an earlier grant, and an expired grant has no effect (P9 x P11)."""
+    """No grant overrides a denial, not even an earlier grant, and an expired grant has no effect (P9
+    x P11).
+    """
     now = time.time()
     async with served(tmp_path, [says("x")], allow=(), deny=["shell:rm *"]) as site:
         for place, (pattern, action, expires) in enumerate(

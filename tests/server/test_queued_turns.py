@@ -28,7 +28,9 @@ def play(request: Request) -> Line:
 
 
 async def test_a_turn_over_a_limit_is_queued_until_there_is_a_place(tmp_path: Path) -> None:
-    """The sender and every watcher see it: no state is published in which no process has the turn (N5, E1)."""
+    """The sender and every watcher see it: no state is published in which no process has the turn
+    (N5, E1).
+    """
     async with served(tmp_path, play, turn_limits=TurnLimits(1)) as site, asyncio.timeout(PATIENCE):
         first = await site.say("long")
         await site.until(f"/api/turns/{first}/events", "step.start")

@@ -126,7 +126,9 @@ async def test_a_login_stays_as_long_as_one_server_is_there_that_it_serves(folde
 
 
 async def test_of_sign_ins_that_are_begun_at_once_one_is_left(folder: Folder) -> None:
-    """Each sign-in uses another name of the server and replaces the one before. The remaining one completes."""
+    """Each sign-in uses another name of the server and replaces the one before. The remaining one
+    completes.
+    """
     async with guarded() as server, set_up(folder) as site:
         await begin(site, server)
         port = site.url.rpartition(":")[2]
@@ -188,7 +190,9 @@ async def test_nobody_signs_in_where_the_settings_cannot_be_told(folder: Folder)
 
 
 async def test_a_server_that_asks_nobody_who_they_are_stays_as_it_is(folder: Folder) -> None:
-    """No sign-in is offered there. An attempt anyway reports that it is not needed and writes nothing (P11)."""
+    """No sign-in is offered there. An attempt anyway reports that it is not needed and writes
+    nothing (P11).
+    """
     with listening(*python(MODERN, "http")) as port:
         async with set_up(folder) as site:
             added = await add_server(site, name="open", url=f"http://127.0.0.1:{port}/mcp")

@@ -178,7 +178,9 @@ async def test_what_a_person_put_beside_a_skill_stays(folder: Folder) -> None:
 async def test_what_stands_there_under_this_name_is_not_overwritten(
     folder: Folder, there: str, text: str | None
 ) -> None:
-    """This includes names that another system treats as equal, and the list reports unreadable skills (P11)."""
+    """This includes names that another system treats as equal, and the list reports unreadable
+    skills (P11).
+    """
     (own_folder(folder) / there).mkdir(parents=True)
     if text is not None:
         (own_folder(folder) / there / "SKILL.md").write_text(text)

@@ -1,4 +1,6 @@
-"""Check that a client's first snapshot agrees with the events that follow, whenever the client connects (E2)."""
+"""Check that a client's first snapshot agrees with the events that follow, whenever the client
+connects (E2).
+"""
 
 from __future__ import annotations
 

@@ -273,7 +273,9 @@ async def nothing_more() -> None:
 
 
 async def test_a_deletion_is_told_once(tmp_path: Path) -> None:
-    """This also holds if the scan for changes of others runs before the local deletion is complete (E2 × N3)."""
+    """This also holds if the scan for changes of others runs before the local deletion is complete
+    (E2 × N3).
+    """
     async with runtime_with(tmp_path, [says("x")]) as runtime, asyncio.timeout(PATIENCE):
         lists = Lists(runtime, nothing_more)
         await runtime.store.list_changes()
@@ -349,7 +351,9 @@ async def test_what_is_kept_of_turns_that_are_over_has_an_end(tmp_path: Path) ->
 
 
 async def test_a_client_that_reads_nothing_slows_nobody(tmp_path: Path) -> None:
-    """The turn ends, another reader receives it whole, and the memory for the stuck reader is bounded (E2)."""
+    """The turn ends, another reader receives it whole, and the memory for the stuck reader is
+    bounded (E2).
+    """
     size = 0
 
     @tool

@@ -1,4 +1,6 @@
-"""Run nodes of an earlier commit and of this one in one fleet. `make upgrade` does so with more nodes (N4)."""
+"""Run nodes of an earlier commit and of this one in one fleet. `make upgrade` does so with more
+nodes (N4).
+"""
 
 from __future__ import annotations
 

@@ -48,7 +48,9 @@ async def stored(folder: Path) -> tuple[Store, str]:
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_tool_is_called_and_the_call_is_stored(tmp_path: Path, mode: str) -> None:
-    """In both versions of the protocol, an allowed call runs and is stored as a turn like any other (F1, F2)."""
+    """In both versions of the protocol, an allowed call runs and is stored as a turn like any other
+    (F1, F2).
+    """
     settings(tmp_path)
     (tmp_path / "a.txt").write_text("hello\n")
     async with over_stdio(tmp_path, "--allow", "files.read", mode=mode) as client:
@@ -67,7 +69,9 @@ async def test_a_tool_is_called_and_the_call_is_stored(tmp_path: Path, mode: str
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_what_no_rule_allows_is_asked_about(tmp_path: Path, mode: str) -> None:
-    """A client that can ask shows the diff of the pending write, and its answer covers this client once (P3)."""
+    """A client that can ask shows the diff of the pending write, and its answer covers this client
+    once (P3).
+    """
     settings(tmp_path)
     person = PlayedPerson("Allow in this conversation")
     async with over_stdio(tmp_path, mode=mode, elicitation_callback=person) as client:
