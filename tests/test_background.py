@@ -1,4 +1,4 @@
-"""Check background tasks: they end with their runtime, whatever they are doing."""
+"""Check background tasks: they end with their runtime in any state."""
 
 from __future__ import annotations
 

@@ -42,6 +42,6 @@ async def person(window: BrowserContext, server: Server) -> AsyncIterator[Person
     finally:
         try:
             await forget(page, server)
-        except Error:  # the browser crashed, so the next test gets a new one
+        except Error:  # the page crashed, so the next test gets a new one
             await page.close()
             raise

@@ -303,10 +303,9 @@ def _chart(results: list[str]) -> list[Line]:
 
 
 def _is_result(message: Body) -> bool:
-    """Return whether the message is a result.
+    """Return whether a user's message is in fact a result, or the request to continue a cut-off reply.
 
-    A tool's message cannot contain images, so images of a result come after it in a user's message. The
-    request to continue a cut-off reply is not from a user either.
+    A tool's message cannot contain images, so images of a result come after it in a user's message.
     """
     return _text(message["content"]).startswith(("[Result of ", "Your reply was cut off."))
 

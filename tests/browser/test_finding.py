@@ -68,7 +68,7 @@ async def test_a_long_conversation_opens_at_its_end_with_what_is_seen(person: Pe
     assert shown <= 30
     await pane.evaluate("e => { e.scrollTop = 0 }")
     await expect(person.page.locator("[data-message]").nth(40)).to_be_attached(timeout=60_000)
-    assert await pane.evaluate("e => e.scrollTop") > 0  # the content above is still there
+    assert await pane.evaluate("e => e.scrollTop") > 0  # the reader's position is kept
 
 
 @pytest.mark.long

@@ -351,7 +351,7 @@ def test_a_store_of_ones_own_settings_is_the_same_in_every_folder(clone: Path, *
 
 
 def test_a_named_file_can_be_a_pipe(clone: Path) -> None:
-    """A user who names a file has chosen it, whatever its type (P11)."""
+    """A user who names a file has chosen it, regardless of its type (P11)."""
     reads, writes = os.pipe()
     os.write(writes, b'model = "a/b"\n')
     os.close(writes)

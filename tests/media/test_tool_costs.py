@@ -1,4 +1,4 @@
-"""M4 × T12: costs of models that tools call count once for the turn, whatever happens to the call."""
+"""M4 × T12: costs of models that tools call count once for the turn, for every outcome of the call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""C10: a model that repeats itself causes an approval request, whatever it does in between."""
+"""C10: a model that repeats itself causes an approval request, also with other calls in between."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ class Signs(Plugin):
 
 
 async def test_a_call_that_a_plugin_changes_is_the_same_call(tmp_path: Path) -> None:
-    """The model repeats the same call, whatever runs in its place (C10 x H8)."""
+    """The model repeats the same call, although another one runs in its place (C10 x H8)."""
     script = [*[calls("look", at="door")] * 3, says("ok")]
     result, asked = await looped(tmp_path, script, reject(), plugins=[Signs()])
     assert [one.kind for one in asked] == ["loop"]

@@ -206,7 +206,7 @@ LINES = "one\ntwo\nthree\n"
 async def test_one_file_goes_back_from_wherever_it_went(
     tmp_path: Path, work: Path, turns: list[str], path: str, left: dict[str, str]
 ) -> None:
-    """The previous content is back under its old name, whatever a later turn did to it (B3)."""
+    """The previous content is back under its old name, after any change by a later turn (B3)."""
     (work / "a.txt").rename(work / "a")
     (work / "a").write_text(LINES)
     (work / "k").write_text("k\n")

@@ -48,7 +48,7 @@ class Provider:
     kid: str = "first"  # ID of the signing key
     published: list[str] = field(default_factory=lambda: ["first"])
     metadata: Claims = field(default_factory=dict)  # laid over what it says of itself
-    claims: Claims = field(default_factory=dict)  # override the claims of a token; None removes a claim
+    claims: Claims = field(default_factory=dict)  # override the claims of a token (None removes a claim)
     header: Claims = field(default_factory=dict)
     user_info: Claims | None = None
     sign: Callable[[Claims, Claims], str] | None = None  # in place of its key

@@ -1,4 +1,4 @@
-"""Check what users see of shared conversations by every route, and what they must not infer."""
+"""Check which data users see of shared conversations by every route, and which facts they must not infer."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ from tests.server.test_sharing import BODIES, OTHERS, RIGHTS, look, wipe
 ROUTES = [route for route in RIGHTS if "ai-sdk" not in route]
 CHATS = [route for route in RIGHTS if "ai-sdk" in route]  # a client names these itself: they are not missing
 
-# Routes that a user can read without naming an object. Their answers stay the same, whatever other users do
-# among themselves.
+# Routes that a user can read without naming an object. Actions among other users never change their answers.
 LISTS = [path for method, _, path in (one.partition(" ") for one in sorted(OTHERS)) if method == "GET"]
 LISTS = [
     path for path in LISTS if "{" not in path and not path.startswith(("/oidc", "/callback", "/sandbox"))

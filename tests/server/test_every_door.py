@@ -139,7 +139,7 @@ async def door(folder: Path, url: str) -> AsyncIterator[Site]:
 
 
 async def converse(site: Site, how: str, value: str, **more: str) -> None:
-    """Run a turn with the value to its end, whatever its outcome."""
+    """Run a turn with the value to its end, with any outcome."""
     name = f"value-{len(_now)}"
     _now[name] = value
     fields = "".join(f',"{key}":{text}' for key, text in more.items())

@@ -1,4 +1,4 @@
-"""Check that every reader of a failed turn sees the failure, whatever was sent in the meantime."""
+"""Check that every reader of a failed turn sees the failure, also after later messages."""
 
 from __future__ import annotations
 

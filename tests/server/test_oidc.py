@@ -192,7 +192,7 @@ def redirecting() -> web.Response:
 
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_a_sign_in_that_is_not_ours_does_not_count(tmp_path: Path, name: str) -> None:
-    """Nobody is signed in and no user is added. If the browser came back, the audit log has a line (V4)."""
+    """The user is neither signed in nor added. If the browser came back, the audit log has a line (V4)."""
     async with provider() as there, served(tmp_path, [says("x")], oidc=there.settings()) as site:
         HOSTILE[name](there)
         browser = Browser(site)

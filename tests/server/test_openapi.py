@@ -1,4 +1,4 @@
-"""Check that the API matches its description, whatever a client sends."""
+"""Check that the API matches its description for any request."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ async def test_a_removed_user_is_out_at_every_server(
 
 
 async def test_a_turn_of_a_removed_user_may_call_nothing_more(tmp_path: Path) -> None:
-    """This holds before anybody cancels the turn, whatever was allowed, and whoever answers (V4)."""
+    """This holds before the turn is cancelled, for every permission and every user who answers (V4)."""
     script = [calls("shell", command="touch effects"), says("It is over.")]
     folder = tmp_path / "work"
     folder.mkdir()

@@ -198,7 +198,7 @@ async def test_a_key_is_stored_for_its_owner_and_holds_at_once(folder: Folder) -
 async def test_no_answer_and_no_log_repeats_a_key(
     folder: Folder, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Whatever fails, neither the answer nor the log contains the key (S6)."""
+    """For any failure, neither the answer nor the log contains the key (S6)."""
     async with set_up(folder) as site:
         answers = [
             await site.ask("PUT", "/api/setup/providers/acme/key", {"key": KEY}),

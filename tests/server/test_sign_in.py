@@ -281,7 +281,7 @@ def test_guesses_are_bounded_in_all_however_many_addresses_guess(
 
 
 def test_an_address_that_never_guessed_wrong_waits_for_no_guesser() -> None:
-    """This holds for any number of guessers, whatever they do (U1)."""
+    """This holds for any number of guessers and any behavior (U1)."""
     guesses = Guesses(lambda: 0.0)
     for _ in range(100):
         for address in range(50):

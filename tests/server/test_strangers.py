@@ -139,7 +139,7 @@ async def test_two_thousand_strangers_disturb_nobody_and_are_hung_up_on(tmp_path
 
 @pytest.mark.long
 async def test_a_server_with_few_files_pauses_and_neither_spins_nor_fills_its_log(tmp_path: Path) -> None:
-    """With 1,100 connections at `ulimit -n 1024`, the server wrote 61 MB of tracebacks and answered nobody
+    """With 1,100 connections at `ulimit -n 1024`, the server wrote 61 MB of tracebacks and answered no client
     (U1).
     """
     async with serving_with_files(tmp_path, 1024) as program:

@@ -77,7 +77,7 @@ async def test_another_request_is_told_with_the_place(tmp_path: Path) -> None:
 
 
 async def test_a_difference_late_in_a_text_is_shown_where_it_is(tmp_path: Path) -> None:
-    """A file name is not changed, whatever words it contains."""
+    """A file name is not changed, even if it contains recorded words."""
     long = "word " * 100
     made, url = await _record(tmp_path, chat("Hello."), said=f"{long}one")
     file = made.rename(tmp_path / "recorded key.jsonl")

@@ -280,7 +280,7 @@ async def _cancelled(task: asyncio.Task[Any]) -> None:
 
 
 async def test_a_permit_for_other_arguments_is_none() -> None:
-    """The executor itself checks, whatever the calling flow did (P6)."""
+    """The executor itself checks, independently of the calling flow (P6)."""
     ran: list[int] = []
 
     @tool

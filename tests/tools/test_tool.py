@@ -1,4 +1,4 @@
-"""Check every way to make a tool, and what is refused in the process: C6, C8."""
+"""Check every way to make a tool, and which tools are refused: C6, C8."""
 
 from __future__ import annotations
 

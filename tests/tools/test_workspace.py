@@ -1,4 +1,4 @@
-"""C8: whatever path a model writes, it stays inside the workspace."""
+"""C8: every path that a model writes stays inside the workspace."""
 
 from __future__ import annotations
 

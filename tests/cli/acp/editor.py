@@ -1,4 +1,4 @@
-"""Play an editor with the protocol's own Python SDK, and record what it saw and what it was asked."""
+"""Play an editor with the protocol's own Python SDK, and record the received updates and requests."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ async def connected(
         cwd=str(folder),
         transport_kwargs={"limit": 2**24},
         observers=[played.observe],
-        use_unstable_protocol=forms,  # named so in this SDK; in the npm SDK, forms are stable
+        use_unstable_protocol=forms,  # the name in this SDK (in the npm SDK, forms are stable)
     ) as (agent, process):
         hello = await agent.initialize(protocol_version=acp.PROTOCOL_VERSION, client_capabilities=able)
         yield Connected(played, agent, process, hello, folder)

@@ -143,8 +143,8 @@ async def test_who_stops_an_answer_and_says_something_else_gets_an_answer_to_tha
 async def test_results_that_came_to_nothing_are_answered_when_they_are_sent_again(
     tmp_path: Path, line: Line
 ) -> None:
-    """The retry uses the options of its own request, and the next message continues from there (T6,
-    T8 × F2).
+    """The retry uses the options of the repeated request, and the next message continues from there (T6, T8 ×
+    F2).
     """
     script = [says("I look.") + calls("where"), line, says("In Rome."), says("Five.")]
     async with called(tmp_path, script) as (client, site):

@@ -172,7 +172,7 @@ def test_what_is_taken_apart_is_what_the_standard_library_reads(line: str) -> No
     lexer = shlex.shlex(line, posix=True, punctuation_chars=";&|<>()\n")
     lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t", True, ""
     words = [word for command in commands for word in shlex.split(command)]
-    # separators between words; quoted, a separator is a word
+    # separators between words (a quoted separator is a word)
     left_out = re.compile(r"[;&|\n]+|[12]|>&?|/dev/null")
     assert [token for token in lexer if not left_out.fullmatch(token)] == [
         word for word in words if not left_out.fullmatch(word)

@@ -318,7 +318,7 @@ REFUSALS = ("open internet", "use an http", "user name", "names no site", "not t
 @pytest.mark.parametrize("url", TRICKS.values(), ids=TRICKS)
 async def test_no_spelling_of_an_address_leads_into_our_own_network(url: str) -> None:
     told = await failure(fetch_url, url)
-    assert any(reason in told for reason in REFUSALS)  # not only because there is no network here
+    assert any(reason in told for reason in REFUSALS)  # not only because the network is missing here
 
 
 async def test_a_server_on_this_machine_is_never_connected_to() -> None:

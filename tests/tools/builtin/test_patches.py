@@ -139,7 +139,7 @@ LINES = st.lists(st.sampled_from(["a", "b", "", "  c", "-- d", "++ e", "@@"]), m
 
 @given(old=LINES, new=LINES)
 def test_our_own_diffs_are_patches(old: list[str], new: list[str]) -> None:
-    """Every generated diff can be applied, whatever its lines look like (B2)."""
+    """Every generated diff can be applied, with lines of any form (B2)."""
     before, after = ("".join(f"{line}\n" for line in lines) for lines in (old, new))
     diff = diff_texts("f", before.encode(), after.encode())
     if before == after:
