@@ -71,7 +71,7 @@ def test_within_the_budget_everything_is_offered() -> None:
 
 @pytest.mark.parametrize("budget", [ToolBudget(40, None), ToolBudget(None, 0.1)])
 def test_above_it_a_search_stands_for_them(budget: ToolBudget) -> None:
-    """The budget is a number or a share of the context, and the runtime's own tools stay (L1)."""
+    """The budget is a number or a share of the context, and the runtime's own tools stay."""
     offer = defer(
         offered(*MANY, rules="The server hub says of its tools: All about hubs."), budget, 8000, (), ()
     )
