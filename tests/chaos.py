@@ -1,5 +1,6 @@
-"""A fleet under attack: turns of every kind while nodes are killed, paused, told to stop, and the database
-restarts. In the end everything must have ended, once.
+"""Attack a fleet during turns of every kind: kill, pause and stop nodes, and restart the database.
+
+In the end, every turn must have ended exactly once.
 
     make chaos                                     # 2 web nodes, 3 workers, 300 turns
     python -m tests.chaos --turns 40 --seed 7      # the same attacks again
@@ -134,7 +135,7 @@ class Chaos:
         number, kind = 0, ""
         async for line in stream.content:
             if line.startswith(b"id: "):
-                number = int(line[4:]) if line[4:].strip().isdigit() else 0  # of one long over it is `over`
+                number = int(line[4:]) if line[4:].strip().isdigit() else 0  # a long ID that ended is `over`
             elif line.startswith(b"event: "):
                 kind = line[7:].decode().strip()
             elif line.startswith(b"data: "):
@@ -147,7 +148,7 @@ class Chaos:
     # ── what happens to nodes ─────────────────────────────────────────────────────────────────────
 
     async def attack(self, every: float) -> None:
-        """Until there is peace. What has begun is carried out: whoever is down comes back."""
+        """Attack until `peace` is set. Each attack is completed, so a node that is down comes back."""
         ways: list[tuple[str, Callable[[], Awaitable[None]]]] = [
             ("killed", lambda: self._end(signal.SIGKILL)),
             ("told to stop", lambda: self._end(signal.SIGTERM)),
@@ -235,7 +236,7 @@ class Chaos:
             if numbers != sorted(set(numbers)):
                 wrong.append(f"turn {turn}, web node {web}: an event came twice, or out of order")
             others = [seq for seq, _ in self.streams.get((turn, 0), []) if seq]
-            if numbers and others:  # who comes back very late hears of the end alone
+            if numbers and others:  # a client that returns very late receives only the end
                 first, last = max(numbers[0], others[0]), min(numbers[-1], others[-1])
                 told = [[one for one in each if first <= one <= last] for each in (others, numbers)]
                 if told[0] != told[1]:
@@ -257,7 +258,7 @@ async def run(
     crashes: int = 2,
     say: Callable[[str], None] = lambda text: None,
 ) -> list[str]:
-    """What was wrong in the end."""
+    """Run the attacks and return the faults at the end."""
     async with loopback(act) as model:
         chaos = Chaos(attacked_fleet(folder, server.url(schema), model.url), server, random.Random(seed))
         try:
@@ -295,7 +296,7 @@ async def run(
 
 
 def main() -> None:
-    logging.getLogger("aiohttp").setLevel(logging.CRITICAL)  # the model is hung up on all the time
+    logging.getLogger("aiohttp").setLevel(logging.CRITICAL)  # clients disconnect from the model all the time
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     words.add_argument("--turns", type=int, default=300)
     words.add_argument("--conversations", type=int, default=60)

@@ -1,5 +1,7 @@
-"""The first that is imported where everything is (`forks.py`): nothing of that is ever given back, and the
-collector would go through it again and again."""
+"""Turn the garbage collector off before the imports of a process that imports everything (`forks.py`).
+
+None of the imported objects is ever freed, and the collector would scan them repeatedly.
+"""
 
 from __future__ import annotations
 

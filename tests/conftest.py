@@ -1,6 +1,9 @@
-"""For every test: properties are not timed, since a busy machine proves nothing about the code; what is
-compiled is kept, since hundreds of processes are started from here; and files are in memory where that is
-large enough, since a disk that others use makes every test wait."""
+"""Configure all tests.
+
+Properties have no time limit, since a busy machine proves nothing about the code. Compiled code is kept,
+since the tests start hundreds of processes. Files are in memory if it is large enough, since a shared disk
+makes every test wait.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ settings.register_profile(
 )
 settings.load_profile("steady")
 
-gc.disable()  # until all is imported: nothing of that is ever given back
+gc.disable()  # until all is imported: none of it is ever freed
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
@@ -36,12 +39,12 @@ _CACHE = Path(__file__).parents[1] / ".cache"
 _MEMORY = Path("/dev/shm")
 _ENOUGH = 2 << 30  # bytes
 _ALL_SLOW = "\npytestmark = pytest.mark.slow\n"
-# What a file speaks of whose tests are no unit tests: a runtime, a store, a server, another process.
+# Words in a file whose tests are not unit tests: a runtime, a store, a server, another process.
 _WHOLE = re.compile(
     r"\b(Runtime|SqliteStore|create_server|subprocess)\b"
     r"|from tests\.(cli|loopback|media|people|postgres|runtimes|server|store|tools|turn|wire\.clouds)\b"
 )
-# What a file imports whose tests fork programs off (`forks.py`).
+# Imports of a file whose tests fork programs (`forks.py`).
 _FORKING = re.compile(
     r"from tests\.(browser|cli|crash|fleet|fork_server|forks|server\.mcp\.client|tools\.mcp\.(asking|rig))\b"
 )
@@ -49,17 +52,19 @@ _LEFT_OUT = pytest.mark.skip(reason="takes long: `make sweep` runs it, and `pyte
 
 
 def pytest_configure() -> None:
-    """Before any folder is made. Workers have it from the process that started them."""
+    """Set the environment before any folder is created. Workers inherit it from the process that started
+    them.
+    """
     if "TMPDIR" not in os.environ and _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK):
         memory = os.statvfs(_MEMORY)
         if memory.f_bavail * memory.f_frsize > _ENOUGH and not memory.f_flag & os.ST_NOEXEC:
             os.environ["TMPDIR"] = tempfile.tempdir = str(_MEMORY)
-    os.environ["HF_ENDPOINT"] = "http://127.0.0.1:9"  # no test reaches the real hub: nobody listens there
+    os.environ["HF_ENDPOINT"] = "http://127.0.0.1:9"  # no test reaches the real hub: no server listens there
     os.environ.setdefault("NODE_COMPILE_CACHE", str(_CACHE / "node"))  # a quarter of a client's time
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """What is left out as a whole is not even imported: half of the time went into that."""
+    """Skip files that are left out as a whole without importing them, which took half of the time."""
     asked = config.option.markexpr
     if asked not in ("unit", "not slow") or not collection_path.name.startswith("test_"):
         return None
@@ -68,10 +73,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """What takes long is left to a sweep, unless it is asked for."""
+    """Leave long tests to a sweep, unless they are requested."""
     config = item.config
     if config.option.markexpr == "unit" and not item.get_closest_marker("slow"):
-        item.add_marker(pytest.mark.unit)  # the others' files were not read
+        item.add_marker(pytest.mark.unit)  # files with other tests were not read
     if WHOLE or "long" in config.option.markexpr or any("::" in asked for asked in config.args):
         return
     if item.get_closest_marker("long"):
@@ -80,9 +85,12 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Each worker is given an equal number of tests, one after the other: the slow ones come first in each
-    part, so that what is left in the end, and taken from one another, is short. Those that fork programs off
-    are together, since each worker that runs one begins with five seconds of imports for it."""
+    """Give each worker an equal number of consecutive tests.
+
+    The slow ones come first in each part, so that the rest, which workers take from one another, is short.
+    Tests that fork programs are together, since each worker that runs one starts with five seconds of
+    imports.
+    """
     workers = getattr(config, "workerinput", {}).get("workercount", 1)
     slow = [item for item in items if item.get_closest_marker("slow")]
     slow.sort(key=lambda item: not _forks(item.path))
@@ -101,7 +109,7 @@ def _forks(path: Path) -> bool:
 
 
 def pytest_collection_finish() -> None:
-    """What was imported stays: the collector need not go through it again and again, nor now."""
+    """Exclude imported objects from garbage collection, since they are never freed."""
     gc.freeze()
     gc.enable()
 

@@ -1,4 +1,6 @@
-"""Several `dragoman` programs on one database: web nodes and workers, each a process that can be killed."""
+"""Run several `dragoman` programs on one database: web nodes and workers, each a process that can be
+killed.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ class Fleet:
     store: str
     model: str
     more: str = ""  # settings
-    tools: str = ""  # a file of tools of their own
+    tools: str = ""  # a file of custom tools
     count: int = field(default=0, init=False)
 
     @property
@@ -38,7 +40,9 @@ class Fleet:
         return self.folder / "work"
 
     def program(self, *words: str, tree: Path | None = None) -> Program:
-        """A new one, with settings of its own in a folder of its own; from other sources, if it says so."""
+        """Return a new program with separate settings in a separate folder, from other sources if `tree` is
+        given.
+        """
         self.count += 1
         own = self.folder / f"node-{self.count}"
         for made in (self.work, own):
@@ -60,7 +64,7 @@ class Fleet:
 
 
 class Program:
-    """One process: it can be ended in any way, and started again."""
+    """A process that can be ended in any way and started again."""
 
     def __init__(self, folder: Path, words: tuple[str, ...], tree: Path | None = None) -> None:
         self.folder = folder
@@ -91,7 +95,7 @@ class Program:
         self._process.start()
 
     async def printed(self, pattern: str, *, again: bool = False) -> re.Match[str]:
-        """What it says when it is ready. It may be started `again` where it could not start."""
+        """Return the match in its output when it is ready. With `again`, restart it if it could not start."""
         out = self.folder / f"{self.starts}.out"
         async with asyncio.timeout(PATIENCE):
             while True:
@@ -99,7 +103,7 @@ class Program:
                     return found
                 assert self.alive or again, self.errors
                 if not self.alive:
-                    self.start()  # as whoever looks after it would: the database was away
+                    self.start()  # as its supervisor would: the database was away
                     out = self.folder / f"{self.starts}.out"
                 await asyncio.sleep(0.02)
 
@@ -173,7 +177,7 @@ class Node:
             return await answer.json()
 
     async def follow(self, conversation: str) -> AsyncIterator[tuple[str, Any]]:
-        """What a page at this node sees, until the turn is over."""
+        """Yield the events that a client of this node receives, until the turn is over."""
         kind = ""
         async with self.http.get(f"/api/conversations/{conversation}/events") as events:
             async for line in events.content:

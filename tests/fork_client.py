@@ -1,8 +1,9 @@
-"""A command in place of `python …`, for whoever starts a program by a command: hands its words, its folder,
-its environment and its three streams to `fork_server.py`, which forks the program, and ends as that does.
+"""Stand in for `python …` when a program is started by a command.
 
-Signals are passed on; SIGUSR1 as SIGKILL, which nobody can pass on. It imports next to nothing: that is the
-point. `json`, `signal` and `socket` would be two thirds of its time.
+The client sends its arguments, its folder, its environment and its three streams to `fork_server.py`, which
+forks the program. The client ends with the status of the program. It forwards signals, and SIGUSR1 as
+SIGKILL, which cannot be forwarded. It imports almost nothing on purpose: `json`, `signal` and `socket` would
+take two thirds of its time.
 """
 
 from __future__ import annotations

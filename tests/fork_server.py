@@ -1,7 +1,7 @@
-"""Programs that others start by a command, forked off a process that has imported everything.
+"""Fork programs that other code starts by a command from a process that has imported everything.
 
-Whoever takes a command (an editor's SDK, a client of MCP, our own settings) gets `python fork_client.py …`,
-which is there in a moment, and runs as long as the program does that is forked here for it.
+Code that takes a command (an editor's SDK, an MCP client, our settings) gets `python fork_client.py …`. That
+client starts immediately, and runs as long as the program that is forked here for it.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _serve(listener: socket.socket) -> None:
 
 
 def _close(listener: socket.socket, running: Iterable[int]) -> None:
-    """No client is left, not even to put things in order."""
+    """Kill all programs and exit, because no client is left, not even for cleanup."""
     for program in running:
         os.kill(program, signal.SIGKILL)
     shutil.rmtree(Path(listener.getsockname()).parent, ignore_errors=True)
@@ -92,7 +92,7 @@ def _close(listener: socket.socket, running: Iterable[int]) -> None:
 
 
 def _heard(line: socket.socket) -> bytes:
-    """The signals that were sent. A client that is gone was killed, and so is the program."""
+    """Return the received signals. If the client is gone, it was killed, so the program is killed, too."""
     try:
         return line.recv(64) or bytes([signal.SIGKILL])
     except ConnectionResetError:
@@ -125,7 +125,7 @@ def _open(line: socket.socket, close: tuple[socket.socket, ...]) -> int:
 
 
 def _become(streams: list[int], words: list[str], folder: str, environment: dict[str, str]) -> None:
-    """The program, in a process of its own, to its end."""
+    """Run the program to its end in a separate process."""
     os.setsid()
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
@@ -158,7 +158,7 @@ def _run(words: list[str]) -> int:
             try:
                 stream.flush()
             except OSError:
-                pass  # nobody reads it any more
+                pass  # the reader is gone
     return 0
 
 

@@ -21,8 +21,10 @@ class _Context(ForkServerContext):
 
 @cache
 def _begin() -> None:
-    """Python finds what is to be imported in the folder where this begins, and where it finds nothing says
-    nothing: every fork would import everything anew."""
+    """Start the fork server in the repository root: Python resolves its imports from the current folder.
+
+    If it finds nothing there, it fails silently, and every fork would import everything again.
+    """
     with chdir(Path(__file__).parents[1]):
         ensure_running()
 

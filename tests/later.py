@@ -1,5 +1,7 @@
-"""A package that is imported when a test first uses it: every process that runs tests reads all their files,
-and few run those of one SDK."""
+"""Import a package when a test first uses it.
+
+Every process that runs tests reads all their files, and few processes run those of one SDK.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""A provider on the loopback address: plays scripted lines, or any bytes, over real HTTP as OpenAI would.
+"""Provide a provider on loopback that plays scripted lines, or any bytes, over real HTTP as OpenAI would.
 
     async with loopback(calls("add", a=1, b=2), says("3")) as server:
-        …  # whoever asks server.url gets one reply after the other
+        …  # each request to server.url gets the next reply
 
-A reply is a `Line` of the scripted model, a `Stream` of raw network writes, an `Answer` that is no stream, or
-a function that makes one of these from the request's body. The last one is played again and again.
+A reply is a `Line` of the scripted model, a `Stream` of raw network writes, an `Answer` that is not a stream,
+or a function that makes one of these from the request's body. The last reply is repeated.
 """
 
 from __future__ import annotations
@@ -28,17 +28,16 @@ DONE = b"data: [DONE]\n\n"
 
 @dataclass(frozen=True)
 class Stream:
-    """Network writes, a pause between any two, and what the connection does then. An event among them is
-    waited for."""
+    """Network writes, the pause between them, and how the connection ends. An event among them is awaited."""
 
     pieces: tuple[bytes | asyncio.Event, ...]
     then: Literal["ends", "dies", "stalls"] = "ends"
-    pause: float = 0.002  # so that each write is a read of its own
+    pause: float = 0.002  # so that each write is a separate read
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A response that is no stream."""
+    """A response that is not a stream."""
 
     status: int
     body: Any = None
@@ -81,7 +80,7 @@ def stream(
     done: bool = True,
     then: Literal["ends", "dies", "stalls"] = "ends",
 ) -> Stream:
-    """These frames, each a network write, with the usual end unless it is left out."""
+    """Return these frames, each as a network write, with the usual end unless it is left out."""
     ending = [] if finish is None else [delta(finish)]
     tail = [DONE] if done else []
     return Stream((*(sse(frame) for frame in (*frames, *ending)), *tail), then)
@@ -130,14 +129,14 @@ class Loopback:
     keys: list[str | None] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)  # of each request
     listed_for: list[str | None] = field(default_factory=list)  # authorizations of who asked for models
-    hung_up: asyncio.Event = field(default_factory=asyncio.Event)  # somebody did not wait for the end
+    hung_up: asyncio.Event = field(default_factory=asyncio.Event)  # a client disconnected before the end
 
     @property
     def port(self) -> int:
         return int(self.url.rpartition(":")[2].partition("/")[0])
 
     def messages(self, request: int = -1) -> list[dict[str, Any]]:
-        """What a request said, the last one unless told."""
+        """Return the messages of a request, by default the last one."""
         messages: list[dict[str, Any]] = self.bodies[request]["messages"]
         return messages
 
@@ -185,7 +184,7 @@ async def loopback(*script: Script, models: list[str] | None = None) -> AsyncIte
     """A server on a free port of the loopback address, for as long as the block runs."""
     server = Loopback(list(script), models if models is not None else ["model"])
     app = web.Application(client_max_size=1 << 26)
-    app.router.add_post("/v1/{wire:.+}", server.chat)  # each wire asks at an address of its own
+    app.router.add_post("/v1/{wire:.+}", server.chat)  # each wire uses a different address
     app.router.add_get("/v1/models", server.list_models)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()

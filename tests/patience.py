@@ -1,4 +1,4 @@
-"""Waiting for what must come, also on a busy machine. Who passes does not wait that long."""
+"""Set how long tests wait for an expected event, also on a busy machine. A passing test waits less."""
 
 from __future__ import annotations
 

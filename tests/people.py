@@ -1,4 +1,4 @@
-"""Who talks to a fleet under attack: people, a model that does as it is told, tools that note calls."""
+"""Simulate the users of a fleet under attack: users, a model that follows orders, tools that record calls."""
 
 from __future__ import annotations
 
@@ -45,21 +45,22 @@ def look(key: str) -> str:
 '''
 SETTINGS = 'allow = ["mark", "look"]\nask = ["pay"]'
 KINDS = ("plain", "marks", "pays", "looks", "steered", "cancelled")
-GONE = (aiohttp.ClientError, TimeoutError, ConnectionError, RuntimeError)  # the last: our session is closed
+# the last one: our session is closed
+GONE = (aiohttp.ClientError, TimeoutError, ConnectionError, RuntimeError)
 
 
 def attacked_fleet(folder: Path, store: str, model: str) -> Fleet:
     """Its tools note every effect in one file."""
     effects = folder / "work" / "effects"
-    effects.unlink(missing_ok=True)  # of an earlier run with the same seed, in a folder that was kept
+    effects.unlink(missing_ok=True)  # left by an earlier run with the same seed, in a folder that was kept
     tools = TOOLS.replace("EFFECTS", str(effects))
     return Fleet(folder, store, model, SETTINGS, tools)
 
 
 def act(body: Body) -> Line:
-    """The model: what it is asked for is in the last thing a person said."""
+    """Play the model: its order is in the last message of the user."""
     said = [message for message in body["messages"] if message["role"] == "user"]
-    kind, _, key = _text(said[-1]).splitlines()[-1].partition(" ")  # two may have been put together
+    kind, _, key = _text(said[-1]).splitlines()[-1].partition(" ")  # two messages can have been merged
     if body["messages"][-1]["role"] != "tool":
         match kind:
             case "marks":
@@ -79,7 +80,7 @@ def _text(message: dict[str, Any]) -> str:
 
 @dataclass
 class Person:
-    """Talks in one conversation, through whichever web node answers, and answers what is asked."""
+    """A user who talks in one conversation, through any web node that answers, and answers its requests."""
 
     chaos: Chaos
     number: int
@@ -121,7 +122,7 @@ class Person:
         await reader.read(lambda: turn in reader.ended)
 
     async def _send(self, text: str) -> str:
-        """Once, although nobody knows whether a request that broke off was heard."""
+        """Send the text once, although the outcome of an aborted request is unknown."""
         path = f"/api/conversations/{self.conversation}"
         while True:
             for message in (await self.chaos.ask("GET", f"{path}/tree"))["messages"]:
@@ -132,7 +133,7 @@ class Person:
             await asyncio.sleep(0.3)
 
     async def answer(self) -> None:
-        """What is allowed is allowed once; what broke off and may have run is not run again."""
+        """Allow each call once, and reject an interrupted call that has perhaps run."""
         questions = await self.chaos.ask("GET", f"/api/questions?conversation={self.conversation}")
         for question in questions["items"]:
             first = question.get("because") != "interrupted"
@@ -142,7 +143,7 @@ class Person:
 
 
 class Refused(Exception):
-    """A node says that this cannot be done: for instance since the turn is over by now."""
+    """A node refuses the request, for example because the turn is already over."""
 
 
 def _said(message: dict[str, Any]) -> str:

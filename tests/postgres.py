@@ -26,17 +26,17 @@ def programs() -> Path | None:
 
 
 def schema_of(folder: Path) -> str:
-    """Two stores that are made for the same folder share what they store."""
+    """Return the schema for a folder. Two stores for the same folder share their data."""
     return "t_" + hashlib.sha256(str(folder).encode()).hexdigest()[:20]
 
 
 def use_postgres(folder: Path, server: Server) -> None:
-    """Let the stores of this folder, and of those in it, be the server's, for whoever looks."""
+    """Make every process use this server for stores in the folder and its subfolders."""
     (folder / _MARK).write_text(str(server.folder))
 
 
 def postgres_of(folder: Path) -> str | None:
-    """The address of the store of a folder; None where it is a file."""
+    """Return the address of the folder's store, or None if the store is a file."""
     marks = [above / _MARK for above in (folder, folder.parent) if (above / _MARK).exists()]
     return Server(Path(marks[0].read_text())).url(schema_of(folder)) if marks else None
 
@@ -73,7 +73,7 @@ class Server:
         flags = [flag for name, value in settings.items() for flag in ("-c", f"{name}={value}")]
         with (self.folder / "log").open("ab") as log:
             command = [*self._program("postgres"), "-D", str(self._data), *flags]
-            # In a session of its own: Ctrl-C is for who started it, who stops it after all others.
+            # In a separate session, because Ctrl-C goes to the test process, which stops the server last.
             self._process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
         self._wait()
 
@@ -101,7 +101,9 @@ class Server:
 
 @contextmanager
 def served(*, durable: bool = False) -> Iterator[Server]:
-    """Not in pytest's own folder: nobody but its user may look into that, and the server is somebody else."""
+    """Yield a server outside pytest's folder, which only its user can read: the server runs as
+    another user.
+    """
     with tempfile.TemporaryDirectory(prefix="dragoman-postgres-") as folder:
         server = Server(Path(folder), durable=durable)
         server.create()

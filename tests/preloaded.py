@@ -1,5 +1,6 @@
-"""All of Dragoman, what it imports only where it is used, and what it makes once and keeps: what a process
-has from which others are forked (`forks.py`)."""
+"""Load all of Dragoman, its lazy imports and its caches, in the process that others are forked from
+(`forks.py`).
+"""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ from dragoman.wire.options import _common, option_schemas
 
 
 def _prepare(command: Any) -> None:
-    """What reads its arguments is made at the first."""
+    """Prepare the argument parser, which is built at the first use."""
     for parameter in command.get_params(Context(command)):
         if isinstance(parameter, TyperOption | TyperArgument):
             parameter.get_runtime_param()
@@ -58,18 +59,18 @@ for _found in pkgutil.walk_packages(dragoman.__path__, "dragoman."):
     for _value in vars(_module).values():
         if isinstance(_value, Codec):
             with suppress(ValueError):
-                _value.load("")  # what reads and writes such values is made at the first
+                _value.load("")  # the codec is built at its first use
 
-for _thinking in (True, False):  # what finds calls in a reply is made at the first reply
+for _thinking in (True, False):  # the parser for calls is built at the first reply
     Scanner(ANY, [ToolSpec("add", "", {})], thinking=_thinking).feed("Hello.\n")
 for _make in (_common, facts._file, library, queries, postgres_queries, option_schemas):
-    _make()  # what is kept
+    _make()  # fill the cache
 _keyring().backend._load_plugins()
 
 _catalog = load_catalog()
 for _provider in _catalog.providers.values():
     for _model in _provider.models:
-        _catalog.traits(_provider, _model)  # their patterns are compiled
+        _catalog.traits(_provider, _model)  # compile their patterns
 
 for _name in command_with("").commands:
     _prepare(command_with(_name))

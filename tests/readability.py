@@ -1,4 +1,4 @@
-"""Measures how what people read is written, and names the sentences that miss the style.
+"""Measure how readable texts for users are, and list the sentences that miss the style.
 
     python -m tests.readability [FILE …]       a table, page by page, against the targets
     python -m tests.readability --show FILE    each sentence that counts, with its reason

@@ -1,4 +1,4 @@
-"""A client that reads a conversation at one node after the other, and keeps account of what it was told."""
+"""Simulate a client that reads a conversation at one node after another, and records what it receives."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Reader:
-    """Begins anywhere, in the middle of anything. What it knows is a snapshot and the events after it."""
+    """A reader that can start at any moment. Its state is a snapshot and the events after it."""
 
     chaos: Chaos
     conversation: str
@@ -107,7 +107,7 @@ class Reader:
             self.wrong.append(f"{turn}: {number - last - 1} events are missing before {kind} {number}")
 
     def differences(self, stored: Sequence[Message]) -> list[str]:
-        """Between what it was told and what is stored in the end."""
+        """Return the differences between the received messages and those stored at the end."""
         wrong = [f"a reader of {self.conversation}: {one}" for one in self.wrong]
         for message in stored:
             if message.turn in self.ended:

@@ -33,7 +33,7 @@ def runtime_with(
     store: Store | None = None,
     **options: Any,
 ) -> Runtime:
-    """A runtime in which every call is allowed, unless the test says otherwise."""
+    """Yield a runtime in which every call is allowed, unless the test sets rules."""
     model = ScriptedModel(script, context=context)
     return Runtime(store or with_tables(folder / "chat.db"), model=model, allow=allow, **options)
 

@@ -1,7 +1,7 @@
-"""How much the tests that try many cases work through: a sample, unless the whole is asked for.
+"""Choose how many cases the large tests try: a sample, or all of them in a sweep.
 
-`make test` takes the same broad sample each time, and skips what is marked `long`; `make sweep` sets SWEEP,
-and takes everything.
+`make test` takes the same broad sample each time, and skips tests marked `long`. `make sweep` sets SWEEP, and
+takes everything.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ from typing import TypeVar
 T = TypeVar("T")
 
 WHOLE = bool(os.environ.get("SWEEP"))
-EXAMPLES = 500 if WHOLE else 30  # of a property, where the test does not say
+EXAMPLES = 500 if WHOLE else 30  # of a property, unless the test sets a number
 
 
 def some(cases: Sequence[T], every: int, first: int = 0) -> list[T]:
-    """One in so many of them, from this one on; all of them in a sweep."""
+    """Return every n-th case, starting with this one. In a sweep, return all cases."""
     return list(cases if WHOLE else cases[first % every :: every])
 
 
 def examples(count: int, whole: int | None = None) -> int:
-    """For a property that takes long: so many examples of it; in a sweep, ten times as many, or `whole`."""
+    """Return the number of examples for a slow property: `count`, or in a sweep ten times as many, or
+    `whole`.
+    """
     return (whole or count * 10) if WHOLE else count

@@ -1,4 +1,4 @@
-"""Work that nobody awaits: it ends with its runtime, whatever it is in the middle of."""
+"""Check background tasks: they end with their runtime in any state."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.patience import PATIENCE
 
 
 async def test_a_task_that_swallows_a_cancel_is_stopped_all_the_same() -> None:
-    """N4: a program that is told to stop ends."""
+    """A program that is asked to stop ends (N4)."""
     background, swallowed = Background(), asyncio.Event()
 
     async def stubborn() -> None:

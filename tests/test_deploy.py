@@ -1,4 +1,4 @@
-"""What is shipped for running it for a team: the files fit the program."""
+"""Check the files for running Dragoman for a team: they match the program."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def manifests() -> list[dict[str, Any]]:
 
 
 def test_the_manifests_fit_the_schema_of_kubernetes_and_each_other() -> None:
-    """N2: every field is known there; names, labels and ports that one manifest refers to are in another."""
+    """The schema knows every field, and every name, label and port that a manifest refers to exists (N2)."""
     named = {(one["kind"], one["metadata"]["name"]) for one in manifests()}
     pods = []
     for manifest in manifests():
@@ -72,7 +72,9 @@ def test_the_manifests_fit_the_schema_of_kubernetes_and_each_other() -> None:
 
 
 def test_the_image_has_what_the_fleet_needs_and_nothing_private() -> None:
-    """N1, N2: a database, an object store; no keys, no conversations of whoever builds it, no old page."""
+    """The image has drivers for a database and an object store. It has no keys, no conversations of its
+    builder and no old web UI (N1, N2).
+    """
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
     wanted = re.search(r"/src\[([\w,]+)\]", (ROOT / "Dockerfile").read_text("utf-8"))
     assert wanted is not None
@@ -93,7 +95,7 @@ def test_whatever_a_service_refers_to_is_there() -> None:
 
 @pytest.mark.slow
 async def test_the_services_start_with_their_settings(tmp_path: Path, postgres: Server) -> None:
-    """N2: what the containers run, by the same commands, settings and variables, on this machine."""
+    """The test runs the commands, settings and variables of the containers on this machine (N2)."""
     services: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))["services"]
     settings = (ROOT / "deploy" / "dragoman.toml").read_text("utf-8").replace('"/work"', f'"{tmp_path}"')
     (tmp_path / "config" / "dragoman").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""What README and docs show is run, and what they link to is there."""
+"""Run the code in README and docs, and check that their links work."""
 
 from __future__ import annotations
 
@@ -38,8 +38,9 @@ def _blocks() -> list[object]:
 @pytest.mark.slow
 @pytest.mark.parametrize("block", _blocks())
 def test_every_python_block_runs(block: str, tmp_path: Path) -> None:
-    """As a program of its own. All but one in twenty are forked off a process that has imported Dragoman; in
-    a sweep each imports what it needs itself."""
+    """Each block runs as a separate program. All but one in twenty are forked from a process that has
+    imported Dragoman, and in a sweep each one imports what it needs.
+    """
     alone = WHOLE or int(hashlib.sha256(block.encode()).hexdigest(), 16) % 20 == 0
     status, printed = (_run_alone if alone else _run_forked)(block, tmp_path)
     assert status == 0, printed
@@ -85,7 +86,7 @@ def test_every_page_is_on_the_site() -> None:
 
 
 def test_every_command_extra_and_setting_is_on_a_page() -> None:
-    """What programs offer is found by a reader: no fact is only in the code."""
+    """Readers can find everything that programs offer: no fact is only in the code."""
     from typer.main import get_command
 
     from dragoman.cli.main import app

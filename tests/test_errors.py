@@ -1,4 +1,4 @@
-"""The errors: each says when it is raised and what to do, and the docs say the same."""
+"""Check that each error documents when it is raised and what to do, and that the docs agree."""
 
 from __future__ import annotations
 

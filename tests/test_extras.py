@@ -1,4 +1,4 @@
-"""The library alone is enough for the library; what an extra brings is named where it is missing."""
+"""Check that the library works without extras, and that errors name the missing extra."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ asyncio.run(main())
 
 
 def _without(extras: tuple[str, ...], program: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """A program as it runs where the packages of these extras are not installed."""
+    """Run a program as if the packages of these extras were not installed."""
     blocked = [package for extra in extras for package in EXTRAS[extra]]
     head = f"import sys\nsys.modules.update(dict.fromkeys({blocked!r}))\n"
     environment = {**os.environ, "XDG_CONFIG_HOME": str(folder), "XDG_DATA_HOME": str(folder)}

@@ -16,7 +16,7 @@ from pathlib import Path
 
 SRC = Path(__file__).parents[1] / "src"
 
-# How many import statements of our own modules are inside functions, and why. A number may only fall.
+# The number of imports of Dragoman modules inside functions, and the reason. A number can only fall.
 LATE: dict[str, tuple[int, str]] = {
     "dragoman.cli": (9, "completion, and what few calls of the program need"),
     "dragoman.parameters": (3, "providers, if the caller brings no model; drivers that come with an extra"),

@@ -1,4 +1,4 @@
-"""What `import dragoman` gives, and what it costs."""
+"""Check what `import dragoman` provides, and what it costs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_name_that_is_not_there_says_so() -> None:
         _ = dragoman.Runtim
 
 
-# What is imported one after the other, and what that does not bring in.
+# Imports in order, and the modules that each must not load.
 IMPORTS = {
     "import dragoman": {"pydantic", "aiohttp", "typer", "asyncio", "sqlite3"},
     "from dragoman import Runtime": {"aiohttp", "typer", "rich", "opentelemetry.sdk"},
@@ -40,8 +40,9 @@ IMPORTS = {
 
 @pytest.mark.slow
 def test_what_is_imported_brings_in_no_more_than_it_needs() -> None:
-    """O1, F1: who wants no telemetry does not pay for it; a client starts a server of MCP for each of its
-    windows, and none of them waits for the API of the page."""
+    """A program without telemetry does not pay for it (O1). A client starts an MCP server for each of its
+    windows, and none of them waits for the API of the web UI (F1).
+    """
     code = "import sys\n" + "".join(f"{one}\nprint(*sys.modules)\n" for one in IMPORTS)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     for (one, unwanted), there in zip(IMPORTS.items(), done.stdout.splitlines(), strict=True):

@@ -1,4 +1,4 @@
-"""What people read gets no harder to read: counts of `scripts/readability.py` can only fall."""
+"""Check that texts for users get no harder to read: the counts of `tests/readability.py` can only fall."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No password or key is shown, wherever settings, command lines, errors and logs are (U2)."""
+"""Check that no password or key is shown in settings, command lines, errors and logs (U2)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dragoman.redaction import (
 from dragoman.tools.mcp.servers import McpServer
 from tests.cli.conftest import Cli, cli  # noqa: F401 - a fixture
 
-# What no other word of a line contains, so that finding it means that it was shown.
+# Secrets that no other word of a line contains, so a match means that the secret was shown.
 secrets = st.from_regex(r"[A-Za-z0-9]{3,10}Zq9[A-Za-z0-9]{3,30}", fullmatch=True)
 names = st.sampled_from(
     [
@@ -114,7 +114,7 @@ def test_settings_show_no_secret_however_deep_it_stands(secret: str, name: str) 
 
 @pytest.mark.parametrize("name", ["pin", "otp", "db_password"])
 def test_a_number_is_a_secret_under_the_name_of_one(name: str) -> None:
-    """U2: in settings and in texts; whether there is one is no secret."""
+    """This holds in settings and in texts, and whether a secret exists is not secret (U2)."""
     assert redact_value({name: 1234, "x": [{name: [5.5, -6]}], "port": 80}) == {
         name: HIDDEN,
         "x": [{name: [HIDDEN, HIDDEN]}],
@@ -157,7 +157,7 @@ def test_any_text_can_be_looked_at(text: str) -> None:
 
 @pytest.mark.parametrize("piece", ["a-", "key-", "://", "?token=", "'a", "--key ", "https://a/"])
 def test_a_long_text_takes_no_longer_than_its_length(piece: str) -> None:
-    """U2: an error may repeat what a stranger sent."""
+    """An error can repeat text from an unauthenticated client (U2)."""
     began = time.process_time()
     redact_text(piece * 20_000)
     assert time.process_time() - began < 20
@@ -181,7 +181,7 @@ def test_the_log_hides_what_an_exception_says() -> None:
 
 @pytest.mark.slow
 def test_no_command_prints_a_secret(tmp_path: Path, cli: Cli) -> None:  # noqa: F811 - the fixture
-    """U2: passwords in addresses and arguments were printed by most of these."""
+    """Most of these commands used to print passwords in addresses and arguments (U2)."""
     (tmp_path / "dragoman.toml").write_text(
         """
 store = "chat.db"

@@ -1,4 +1,4 @@
-"""Putting a house together: what is wrong is said at once, in words."""
+"""Check how a runtime is built: each fault is reported immediately, in words."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Close(Plugin):
     async def befor_tool(self, call: Any, turn: TurnView) -> None: ...
 
     def names(self) -> None:
-        """One of its own, like `_before_tool`."""
+        """A method of the plugin itself, like `_before_tool`."""
 
     def _before_tool(self) -> None: ...
 
@@ -116,7 +116,7 @@ def test_what_cannot_be_is_refused_at_construction(options: dict[str, Any], says
 async def test_a_misspelled_setting_of_a_conversation_is_refused(
     tmp_path: Path, settings: dict[str, Any], says_what: str
 ) -> None:
-    """P8: a mode that nobody knows must not mean that every call may run."""
+    """An unknown mode must not mean that every call can run (P8)."""
     async with runtime_with(tmp_path, []) as runtime:
         with pytest.raises(BadRequest, match=says_what):
             await runtime.conversation(**settings)
@@ -127,7 +127,7 @@ async def test_a_misspelled_setting_of_a_conversation_is_refused(
 
 
 async def test_a_conversation_can_be_opened_with_settings_that_say_nothing(tmp_path: Path) -> None:
-    """As `change` takes them: None is no setting."""
+    """A value of None means no setting, as in `change`."""
     async with runtime_with(tmp_path, []) as runtime:
         chat = await runtime.conversation(agent=None, system="Be kind.")
         assert (await chat.info()).settings == {"system": "Be kind."}
@@ -161,7 +161,7 @@ async def test_what_is_no_message_or_answer_is_refused(tmp_path: Path) -> None:
 
 
 async def test_a_model_may_be_given_by_name(tmp_path: Path) -> None:
-    """W2: the catalog knows it, and says which key is missing when it is asked for."""
+    """The catalog knows the model, and reports the missing key at the first request (W2)."""
     async with Runtime(tmp_path / "chat.db", model="acme/large") as runtime:
         with pytest.raises(BadRequest, match="acme"):
             await runtime.send("hi")
@@ -195,7 +195,7 @@ _LIMITS = TurnLimits(per_node=1, per_person=1)
 def test_a_house_may_be_opened_again_in_another_event_loop(
     tmp_path: Path, engine: str, limits: TurnLimits | None, request: pytest.FixtureRequest
 ) -> None:
-    """S3: it takes up what it left, hears what comes, and begins what is queued."""
+    """It resumes its turns, receives events, and starts queued messages (S3)."""
     script = [says("hello"), calls("add", a=1, b=1), says("2"), says("later")]
     server: Server | None = request.getfixturevalue("postgres") if engine == "postgres" else None
     store = PostgresStore(server.url(schema_of(tmp_path))) if server else SqliteStore(tmp_path / "chat.db")
@@ -236,7 +236,7 @@ async def test_a_grant_that_was_revoked_while_a_house_was_closed_is_gone(tmp_pat
 
 
 async def test_an_open_house_is_not_opened_once_more(tmp_path: Path) -> None:
-    """Whoever left first would close it for the other."""
+    """The first one to leave would close it for the other."""
     async with runtime_with(tmp_path, [says("hello")]) as runtime:
         with pytest.raises(ConfigError, match="open already"):
             async with runtime:
@@ -245,7 +245,7 @@ async def test_an_open_house_is_not_opened_once_more(tmp_path: Path) -> None:
 
 
 async def test_a_house_that_is_left_in_a_cancelled_scope_is_closed(tmp_path: Path) -> None:
-    """N4: in such a scope of anyio every wait is cancelled, that for the closing too."""
+    """In such a scope of anyio, every wait is cancelled, also the one for the closing (N4)."""
     with anyio.CancelScope() as scope:
         async with runtime_with(tmp_path, [says("x" * 400, waits=0.01)]) as runtime:
             turn = await runtime.send("go")
@@ -318,7 +318,7 @@ def test_a_house_that_cannot_be_opened_again_says_why(tmp_path: Path) -> None:
 
 
 async def test_a_denial_of_nothing_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """P1: a misspelled word protects nobody. What tools a caller brings is known later."""
+    """A misspelled word protects nothing. The tools of a caller are known only later (P1)."""
     with caplog.at_level("WARNING", logger="dragoman.runtime"):
         async with Runtime(
             tmp_path / "a.db", model=ScriptedModel([]), tools=[add], deny=["ad", "add:1", "a*", "client.*"]

@@ -1,4 +1,4 @@
-"""Where keys are stored: the keyring, or a file that only its owner can read."""
+"""Check where keys are stored: in the keyring, or in a file that only its owner can read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ACME = Provider("acme", keys=("ACME_KEY",))
 
 
 class Keyring(ModuleType):
-    """What the package of this name is to us."""
+    """A stand-in for the `keyring` package."""
 
     priority = 5
 
@@ -52,7 +52,7 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_a_keyring_a_private_file_holds_keys() -> None:
-    """S6: nobody else can read it, and what is in it is found by whoever looks for it by name."""
+    """Only the owner can read it, and a lookup by name finds its keys (S6)."""
     assert next_place() == "file"
     assert keys().store("ACME_KEY", "secret") == "file"
     assert stat.S_IMODE(keys_file().stat().st_mode) == 0o600
@@ -93,7 +93,7 @@ def test_a_file_that_holds_no_key_gets_one(written: str) -> None:
 
 @pytest.mark.parametrize("written", ["[]", '{"OTHER": "x",', "\xff"])
 def test_a_file_that_cannot_be_read_is_left_as_it_is(written: str) -> None:
-    """U1: what is written in its place would be all that is left of the keys in it."""
+    """A new file would replace all keys in it (U1)."""
     keys().store("OTHER", "x")
     keys_file().write_bytes(written.encode("latin-1"))
     assert Keys(environment={}).find(ACME) is None

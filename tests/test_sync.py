@@ -60,7 +60,7 @@ def test_a_conversation_without_a_loop(tmp_path: Path) -> None:
 
 
 def test_files_are_sent_and_read(tmp_path: Path) -> None:
-    """M2: those of a message; what is nowhere here, and what is a path and no bytes, is told."""
+    """This covers files of a message. A missing blob is an error, and so is a path in place of bytes (M2)."""
     with SyncRuntime(tmp_path / "chat.db", model=ScriptedModel([says("Two lines.")])) as runtime:
         notes = runtime.put_file(b"milk\nbread\n", "text/plain", "notes.txt")
         chat = runtime.conversation()
@@ -126,7 +126,7 @@ def test_a_turn_goes_on_in_the_next_program(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_what_a_sub_agent_asks_is_answered_for_one_question_too(tmp_path: Path, depth: int) -> None:
-    """P1: nobody is there, in the task, and in the task of a task; the call does not run."""
+    """In a task, and in the task of a task, no user is present, so the call does not run (P1)."""
     ran = []
 
     @tool
@@ -195,7 +195,7 @@ def test_a_call_from_its_own_thread_is_an_error_and_no_deadlock(tmp_path: Path) 
 
 @pytest.mark.filterwarnings("error")
 def test_a_closed_runtime_says_so(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """An iterator that is dropped afterwards prints nothing; one that is read says so as well."""
+    """An iterator that is dropped afterwards prints nothing, and one that is read raises the same error."""
     with SyncRuntime(tmp_path / "chat.db", model=ScriptedModel([says("a long answer")])) as runtime:
         turn = runtime.send("go")
         dropped, read = turn.events(), turn.events()
@@ -215,7 +215,7 @@ def test_a_closed_runtime_says_so(tmp_path: Path, capfd: pytest.CaptureFixture[s
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_forked_child_is_told_and_does_not_wait_for_ever(tmp_path: Path) -> None:
-    """It has no thread that would answer. What it leaves stays the parent's."""
+    """The child has no thread that would answer. It leaves the parent's resources alone."""
     told, tell = os.pipe()
     with SyncRuntime(tmp_path / "chat.db", model=ScriptedModel([says("Hi.")])) as runtime:
         read = runtime.send("go").events()
@@ -237,7 +237,7 @@ def test_a_forked_child_is_told_and_does_not_wait_for_ever(tmp_path: Path) -> No
 
 
 class Slow(SqliteStore):
-    """Takes its time to open or to close, until it is told to go on."""
+    """A store that opens or closes only when released."""
 
     def __init__(self, path: Path, slow: str) -> None:
         super().__init__(path)
@@ -259,7 +259,7 @@ class Slow(SqliteStore):
 
 @pytest.fixture
 def heeds_ctrl_c() -> Iterator[None]:
-    """Also where the tests run in the background, in which it is ignored."""
+    """Restore Ctrl-C, also if the tests run in the background, where it is ignored."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -269,7 +269,7 @@ def heeds_ctrl_c() -> Iterator[None]:
 @pytest.mark.usefixtures("heeds_ctrl_c")
 @pytest.mark.parametrize("slow", ["open", "close"])
 def test_ctrl_c_while_it_opens_or_closes_leaves_nothing_behind(tmp_path: Path, slow: str) -> None:
-    """In a notebook the process goes on: turns that it seems to run would be nobody else's."""
+    """In a notebook, the process continues: no other process could take turns that it seems to run."""
     store, before = Slow(tmp_path / "chat.db", slow), threading.enumerate()
 
     def interrupt() -> None:
@@ -351,7 +351,7 @@ def test_nothing_of_the_library_is_missing(waits: type, awaits: type) -> None:
 
 
 def test_versions_have_types_and_dependencies_too(tmp_path: Path) -> None:
-    """And a conversation can be brought back from what was exported."""
+    """A conversation can be imported from its export, too."""
     script = [says("[1]"), says("[2]"), says("[3]")]
     with SyncRuntime(tmp_path / "chat.db", model=ScriptedModel(script)) as runtime:
         chat = runtime.conversation()

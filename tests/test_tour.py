@@ -62,9 +62,7 @@ def test_packages_import_only_from_the_rows_below() -> None:
         if "|" in line
     ]
     level = {name: place for place, names in enumerate(rows) for name in names}
-    level.pop(
-        "config"
-    )  # settings are read below, where providers are looked up; what they describe is built above
+    level.pop("config")  # settings are read below the lookup of providers, and built above it
     assert {"cli", "server", "turn", "messages"} <= level.keys()
     upward = [
         f"{one.module} imports {name}"

@@ -45,7 +45,7 @@ def test_mypy_finds_each_mistake_and_nothing_else(snippets: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(PYRIGHT is None, reason="there is no basedpyright")
 def test_pyright_finds_each_mistake_and_nothing_else(snippets: Path) -> None:
-    """In `library.py`, whose comments are left in, there is none; and each comment is needed."""
+    """`library.py`, whose comments stay, has no mistake, and each of its comments is needed."""
     shutil.copy(ROOT / "tests" / "typing" / "library.py", snippets.parent)
     config = {
         "include": ["misuse.py", "library.py"],

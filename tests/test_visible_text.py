@@ -1,4 +1,4 @@
-"""P14: what a person approves, reviews or releases is what they see, in every client."""
+"""P14: what a person approves, reviews or releases is exactly what every client shows."""
 
 from __future__ import annotations
 
@@ -52,13 +52,16 @@ LONG = (f"{'x' * 1_000_000}\n{LAST}", f"{'line' + chr(10)}" * 100_000 + LAST)
 
 @pytest.mark.parametrize(("text", "shown"), TABLE)
 def test_nothing_hides_and_the_web_ui_writes_it_the_same(text: str, shown: str) -> None:
-    """P14: `web/tests/words.test.ts` reads the same table. What a script or an emoji needs stays."""
+    """`web/tests/words.test.ts` reads the same table. Characters that a script or an emoji needs
+    stay (P14).
+    """
     assert visible(text) == shown
 
 
 def test_every_sign_that_is_not_seen_is_written_out() -> None:
     unseen = {"Cc", "Cf", "Co", "Cs", "Zl", "Zp"}
-    codes = [*range(0x20000), *range(0xE0000, 0xE1000)]  # what lies between are letters; after it, private
+    # the range between has letters, and the range after it is private
+    codes = [*range(0x20000), *range(0xE0000, 0xE1000)]
     signs = {chr(code) for code in codes if unicodedata.category(chr(code)) in unseen}
     assert {*visible("a".join(signs - {"\t", "\n"}))} & signs == set()
 
@@ -102,7 +105,7 @@ def in_chat(question: Question) -> str:
 
 
 def expected(question: Question, text: str) -> list[str]:
-    """What has to be read: the text as JSON has it, or by lines where a diff stands for it, or a result."""
+    """Return the text that must be shown: as in JSON, or line by line if a diff or a result represents it."""
     if question.result is not None:
         return [visible(text.rstrip("\n"))]
     if question.told:
@@ -137,7 +140,7 @@ def questions_about(text: str) -> Iterator[Question]:
         for tool, arguments in calls:
             try:
                 foreseen = foresee(tool, arguments, Path(folder)) if tool.preview is not None else Foreseen()
-            except Exception:  # a patch that cannot be read: it is asked about without a diff
+            except Exception:  # an unreadable patch gets an approval request without a diff
                 foreseen = Foreseen()
             yield asked_about(tool, arguments, foreseen)
     yield asked_about(shell, {"command": "make"}, Foreseen(), result=text)
@@ -149,7 +152,7 @@ def test_every_client_shows_every_character_of_what_would_run(text: str) -> None
     """P14"""
     for question in questions_about(text):
         if question.tool == "apply_patch" and question.told:
-            continue  # what it writes is not its text: the next test
+            continue  # the written text differs from the patch, see the next test
         check(question, str(question.arguments.get("patch", text)))
 
 
@@ -171,7 +174,7 @@ def test_a_diff_stands_only_for_arguments_that_it_shows_whole(text: str) -> None
 
 @pytest.mark.parametrize("text", LONG, ids=["a megabyte", "100,000 lines"])
 def test_the_last_line_of_a_long_one_is_shown_and_no_yes_is_taken_before(text: str) -> None:
-    """P14: a client that folds says how much is hidden; all others show it."""
+    """A client that folds states how much is hidden, and all others show it (P14)."""
     for question in questions_about(text):
         check(question, str(question.arguments.get("patch", text)), chat=question.tool == "write_file")
         hidden = hidden_lines(question)

@@ -1,4 +1,6 @@
-"""The library's calls with values of the wrong type: IDs, and all that is stored, are refused in words."""
+"""Check calls of the library with values of the wrong type: IDs and stored values are refused with a
+message.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +82,7 @@ async def test_what_is_of_the_wrong_kind_is_told_in_words(tmp_path: Path) -> Non
 
 
 async def test_a_file_that_is_not_stored_is_refused(tmp_path: Path) -> None:
-    """S4 × M2: it would stand in every request of the conversation, and none could be sent."""
+    """It would be in every request of the conversation, and no request could be sent (S4 × M2)."""
     async with runtime_with(tmp_path, [says("hello")]) as runtime:
         with pytest.raises(NotFound, match="blob"):
             await runtime.send([Text("look"), File("text/plain", blob="0" * 64)])
@@ -109,7 +111,9 @@ async def test_what_is_no_type_of_an_answer_leaves_no_conversation(tmp_path: Pat
     ],
 )
 async def test_an_answer_that_could_not_be_read_again_is_refused(tmp_path: Path, answer: Answer) -> None:
-    """P6 × S2: stored, it made its question unreadable, and its turn could not even be cancelled."""
+    """Once stored, it made its approval request unreadable, and the turn could not even be cancelled (P6 ×
+    S2).
+    """
     script = [calls("find", city="Oslo"), says("found")]
     async with runtime_with(tmp_path, script, tools=[find], allow=()) as runtime:
         turn = await runtime.send("go")
@@ -135,7 +139,7 @@ async def test_an_answer_that_could_not_be_read_again_is_refused(tmp_path: Path,
     ],
 )
 async def test_a_result_that_could_not_be_read_again_is_refused(tmp_path: Path, result: ToolResult) -> None:
-    """C2 × S2: it made the turn fail, instead of being told to who delivered it."""
+    """It made the turn fail instead of being refused to its sender (C2 × S2)."""
     script = [calls("find", city="Oslo"), says("found")]
     async with runtime_with(tmp_path, script, tools=[find]) as runtime:
         turn = await runtime.send("go")

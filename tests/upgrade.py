@@ -1,4 +1,4 @@
-"""A fleet that is upgraded while people use it: nodes of an older commit and of this one on one database.
+"""Upgrade a fleet under load: nodes of an older commit and of this one share one database.
 
 make upgrade                                   # from the commit before this one
 python -m tests.upgrade --base a5f8f73         # from another
@@ -48,7 +48,7 @@ def previous() -> str:
         return commits[0]
     here = _git("rev-parse", f"HEAD:{_SOURCES}")
     for commit in commits[1:]:
-        with suppress(NoHistory):  # of a shallow clone the parent is known, and nothing of it
+        with suppress(NoHistory):  # a shallow clone knows the parent, and none of its files
             if _git("rev-parse", f"{commit}:{_SOURCES}") != here:
                 return commit
     raise NoHistory("no earlier commit with other sources is in this clone")
@@ -78,7 +78,7 @@ def _git(*words: str) -> bytes:
 
 @dataclass
 class Thinker(Person):
-    """Is asked something by a node that is to be replaced, and answers when all of those are gone."""
+    """A user with an approval request of a node to be replaced, who answers when all old nodes are gone."""
 
     kind: str = "pays"
     upgraded: asyncio.Event = field(default_factory=asyncio.Event)
@@ -107,14 +107,14 @@ class Thinker(Person):
 
 @dataclass
 class Upgrade:
-    """The steps of it, and who talks meanwhile."""
+    """The steps of an upgrade, and the users who talk meanwhile."""
 
     chaos: Chaos
     target: Path | None
     say: Callable[[str], None]
 
     async def replace_web(self, place: int) -> None:
-        """It stops; its followers come back to the new one, from where they were."""
+        """Replace a web node: its followers resume at the new one from their last event."""
         web = self.chaos.webs[place]
         await web.program.end()
         web.program = self.chaos.web_program(self.target)
@@ -153,7 +153,9 @@ async def run(
     between: int = 6,
     say: Callable[[str], None] = lambda text: None,
 ) -> list[str]:
-    """What was wrong in the end. `base` and `target` are trees of sources; None is the one that runs this."""
+    """Run the upgrade and return the faults at the end. `base` and `target` are source trees, and None means
+    these sources.
+    """
     async with loopback(act) as model:
         chaos = Chaos(attacked_fleet(folder, server.url(schema), model.url), server, random.Random(seed))
         upgraded = asyncio.Event()
@@ -192,7 +194,7 @@ async def run(
 
 
 async def _talk_on(chaos: Chaos, number: int, over: asyncio.Event) -> None:
-    """One turn after the other, until the upgrade is done."""
+    """Run turns in sequence until the upgrade is done."""
     person = Person(chaos, number, 1)
     await person.begin()
     count = 0
@@ -203,7 +205,7 @@ async def _talk_on(chaos: Chaos, number: int, over: asyncio.Event) -> None:
 
 
 def main() -> None:
-    logging.getLogger("aiohttp").setLevel(logging.CRITICAL)  # the model is hung up on all the time
+    logging.getLogger("aiohttp").setLevel(logging.CRITICAL)  # clients disconnect from the model all the time
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     words.add_argument("--base", help="the commit to upgrade from: the one before this one, if none is named")
     words.add_argument("--back", action="store_true", help="from these sources to those")

@@ -1,4 +1,4 @@
-"""One server and one browser for all tests of this folder; each test is another person."""
+"""Provide one server and one browser for all tests of this folder. Each test is another user."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def window(browser: Browser) -> AsyncIterator[BrowserContext]:
 @pytest_asyncio.fixture(loop_scope="session")
 async def person(window: BrowserContext, server: Server) -> AsyncIterator[Person]:
     page = window.pages[0] if window.pages else await window.new_page()
-    if not server.is_alive:  # whoever was here has killed it
+    if not server.is_alive:  # the previous test killed the server
         await server.start()
     try:
         async with signed_in(page, server) as person:
@@ -42,6 +42,6 @@ async def person(window: BrowserContext, server: Server) -> AsyncIterator[Person
     finally:
         try:
             await forget(page, server)
-        except Error:  # it has crashed: whoever comes next has another
+        except Error:  # the page crashed, so the next test gets a new one
             await page.close()
             raise

@@ -40,7 +40,7 @@ class FirefoxPage:
 
     _socket: aiohttp.ClientWebSocketResponse
     context: str = ""
-    complaints: list[str] = field(default_factory=list)  # of the page's own scripts
+    complaints: list[str] = field(default_factory=list)  # errors of the page's scripts
     _numbers: count[int] = field(default_factory=lambda: count(1))
 
     async def command(self, method: str, **params: Any) -> Any:
@@ -59,7 +59,7 @@ class FirefoxPage:
         await self.command("browsingContext.navigate", context=self.context, url=url, wait="complete")
 
     async def reload(self) -> None:
-        """When its fonts are here: one that is broken off is a complaint."""
+        """Reload the page after its fonts have arrived: an aborted font request counts as a complaint."""
         await self.evaluate("document.fonts.ready.then(() => true)")
         await self.command("browsingContext.reload", context=self.context, wait="complete")
 
@@ -99,7 +99,7 @@ class FirefoxPage:
         await self.soon(f"document.querySelector({json.dumps(selector)}) !== null")
 
     async def soon(self, expression: str) -> Any:
-        """What it is when it is something."""
+        """Return the value of the expression as soon as it is truthy."""
         async with asyncio.timeout(PATIENCE):
             while True:
                 if found := await self.evaluate(expression):

@@ -1,7 +1,7 @@
-"""What the model does in the browser tests: the person's message names a play, spoken over HTTP.
+"""Play the model in the browser tests: the user's message names a play, served over HTTP.
 
-Run it (`python -m tests.browser.plays FOLDER`) to have such a model, and a `dragoman.toml` that uses it, and
-look at the page by hand: `dragoman serve --config FOLDER/dragoman.toml`, then say one of the names.
+Run `python -m tests.browser.plays FOLDER` to start such a model and to write a `dragoman.toml` that uses it.
+Then run `dragoman serve --config FOLDER/dragoman.toml` to see the web UI, and send one of the names.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ _NEW = (
 REVISED = ("poem.txt", POEM.encode(), _NEW.encode())  # three hunks
 
 SPEED = 0.02  # seconds between pieces
-PIECE = 48  # characters of a long answer: each piece is drawn
+PIECE = 48  # characters of a chunk in a long answer: each chunk is drawn
 
 EXAMPLE = "There is a typo in greet.sh. Can you fix it and run it?"  # for a picture of the page
 
@@ -229,7 +229,7 @@ PLAYS: dict[str, list[Line]] = {
 }
 
 
-# What a model of another name says to anything.
+# The reply of a model with another name to any message.
 VOICES: dict[str, list[Line]] = {
     "alpha": [says("I am alpha.")],
     "beta": [calls("add", a=2, b=3), says("I am beta.")],
@@ -271,7 +271,7 @@ def obey(body: Body) -> Reply:
     else:
         play = PLAYS.get(name, [says(f"You said: {name}")])
     if "tools" not in body:
-        play = play[-1:]  # only an answer is wanted
+        play = play[-1:]  # the request wants only an answer
     line: Line = play[min(place, len(play) - 1)]
     line = replace(line, usage=Usage(100, 20)) if not line.usage.total else line
     return as_stream(line, piece=PIECE) if line.text == LONG else line
@@ -303,9 +303,9 @@ def _chart(results: list[str]) -> list[Line]:
 
 
 def _is_result(message: Body) -> bool:
-    """Pictures of a result come after it in a user's message, since a tool's message can hold none.
+    """Return whether a user's message is in fact a result, or the request to continue a cut-off reply.
 
-    Nor did a person ask a reply that was cut off to go on.
+    A tool's message cannot contain images, so images of a result come after it in a user's message.
     """
     return _text(message["content"]).startswith(("[Result of ", "Your reply was cut off."))
 

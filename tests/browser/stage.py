@@ -64,7 +64,7 @@ _OFF = (
 _FLAGS = [
     f"--disable-features={','.join(_OFF)}",
     "--no-sandbox",
-    "--site-per-process",  # as in browsers for desktops: a frame that acts up has a process of its own
+    "--site-per-process",  # as in desktop browsers: a misbehaving frame has a separate process
     "--disable-gpu",
     "--disable-quic",
     "--no-first-run",
@@ -76,7 +76,7 @@ _FLAGS = [
 
 @dataclass
 class Server:
-    """`dragoman serve`, which can be killed and started again on the same port."""
+    """A `dragoman serve` process that can be killed and started again on the same port."""
 
     config: Path
     port: int
@@ -93,7 +93,7 @@ class Server:
 
     @property
     def printed(self) -> str:
-        """Since it was started."""
+        """Return the output since the last start."""
         return self._log.read_text("utf-8") if self._log.exists() else ""
 
     @property
@@ -114,7 +114,9 @@ class Server:
         self.link = found.group()
 
     async def new_link(self) -> str:
-        """Each is for one browser: the one that was printed first, then others, asked for as `link` does."""
+        """Return a sign-in link for one browser: first the printed one, then links requested as
+        `link` does.
+        """
         link, self.link = self.link, ""
         if link:
             return link
@@ -122,20 +124,20 @@ class Server:
             return f"{self.url}{(await response.json())['path']}"
 
     async def delete_conversations(self) -> None:
-        """Those that the list shows: each page that is opened would show them, too."""
+        """Delete the listed conversations, since each newly opened page would show them."""
         async with self._session() as session:
             async with session.get("/api/conversations") as response:
                 listed = (await response.json())["items"]
             for one in listed:
                 async with session.delete(f"/api/conversations/{one['id']}", json={}) as response:
-                    assert response.status in (204, 404)  # whoever left may have been deleting it
+                    assert response.status in (204, 404)  # the previous test can still be deleting it
 
     def _session(self) -> aiohttp.ClientSession:
         running, *_ = running_servers(self.config.with_name("chat.db.files"))
         return aiohttp.ClientSession(running.url, headers={"authorization": f"Bearer {running.key}"})
 
     async def kill(self) -> None:
-        """As if the power went: nothing is put in order."""
+        """Kill the server without any cleanup, as a power failure would."""
         assert self.process is not None
         self.process.kill()
         await asyncio.to_thread(self.process.join)
@@ -150,7 +152,7 @@ class Server:
 
 @asynccontextmanager
 async def staged(folder: Path) -> AsyncIterator[Server]:
-    """A server in this folder, whose model does what it is told."""
+    """Yield a server in this folder with a scripted model."""
     async with loopback(obey) as model:
         server = Server(furnish(folder, model.url), free_port())
         await server.start()
@@ -172,17 +174,18 @@ async def chromium(*flags: str) -> AsyncIterator[Browser]:
 
 @dataclass
 class Person:
-    """Somebody at the page."""
+    """A user of the web UI."""
 
     page: Page
     server: Server
 
     async def say(self, text: str, *, steer: bool = False) -> None:
-        """When the turn before is over, unless it is to be steered."""
+        """Send a message when the previous turn is over, unless it steers that turn."""
         if not steer:
             await expect(self.by("stop")).to_be_hidden(timeout=60_000)
         await self.by("composer-text").fill(text)
-        await expect(self.by("send")).to_be_enabled(timeout=60_000)  # what is attached has arrived
+        # the upload of the attachment is complete
+        await expect(self.by("send")).to_be_enabled(timeout=60_000)
         await self.by("composer-text").press("Enter")
 
     def by(self, testid: str) -> Locator:
@@ -209,7 +212,7 @@ class Person:
         await expect(self.call).to_have_attribute("data-state", state, timeout=60_000)
 
     async def set(self, **settings: Any) -> None:
-        """Of the conversation that is shown."""
+        """Change settings of the conversation that is shown."""
         id = self.page.url.rpartition("/")[2]
         await self.page.evaluate(
             """([id, settings]) => fetch(`/api/conversations/${id}`, {method: "PATCH",
@@ -218,19 +221,21 @@ class Person:
         )
 
     async def until(self, promised: str, given: Any = None) -> None:
-        """Soon, what this function promises is true: `wait_for_function` takes any promise for true."""
+        """Wait until the promise of this function resolves to true: `wait_for_function` takes any promise for
+        true.
+        """
         async with asyncio.timeout(PATIENCE):
             while not await self.page.evaluate(promised, given):  # noqa: ASYNC110 - nobody tells us
                 await asyncio.sleep(0.05)
 
     async def told(self, path: str) -> Any:
-        """What the API says, asked by the page."""
+        """Return the answer of the API to a request from the page."""
         return await self.page.evaluate("path => fetch(path).then(answer => answer.json())", path)
 
 
 @asynccontextmanager
 async def at_the_page(browser: Browser, server: Server, **options: Any) -> AsyncIterator[Person]:
-    """A person with a browser of their own, signed in. Errors of the page's own scripts fail the test."""
+    """Yield a signed-in user with a separate browser. Errors of the page's scripts fail the test."""
     context = await new_context(browser, **options)
     try:
         async with signed_in(await context.new_page(), server) as person:
@@ -261,9 +266,12 @@ async def signed_in(page: Page, server: Server) -> AsyncIterator[Person]:
 
 
 async def forget(page: Page, server: Server) -> None:
-    """Whoever was here: all that a person can leave behind. What the browser has read and compiled of the
-    page stays: it is the same for everybody, and nearly half of the work of a short visit. It would be gone
-    with the process that shows the page, which ends where another site is visited, or none."""
+    """Remove everything that a user can leave in the browser.
+
+    The browser keeps its cached and compiled code of the web UI: it is the same for every user, and compiling
+    it is nearly half the work of a short visit. The cache would end with the process that shows the page,
+    which ends when the browser visits another site or none.
+    """
     for other in page.context.pages:
         if other is not page:
             await other.close()

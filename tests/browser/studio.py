@@ -42,7 +42,7 @@ async def opened_studio(
         config = furnish(folder, talker.url)
         config.write_text(config.read_text("utf-8") + MODELS.format(url=media.url), "utf-8")
         server = Server(config, free_port())
-        with mock.patch.dict(os.environ, STUDIO_API_KEY=KEY):  # as whoever starts it would
+        with mock.patch.dict(os.environ, STUDIO_API_KEY=KEY):  # as the user who starts it would
             await server.start()
         try:
             yield server, media

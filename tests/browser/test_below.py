@@ -1,4 +1,4 @@
-"""The page below a path of somebody's reverse proxy (U1)."""
+"""Check the web UI below a path of a reverse proxy (U1)."""
 
 from __future__ import annotations
 

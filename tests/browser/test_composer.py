@@ -1,4 +1,4 @@
-"""The message field: keys that mean something, and what becomes of words that wait."""
+"""Check the message field: its keys, and what happens to unsent text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = MARKS
 
 @pytest.mark.long
 async def test_escape_does_not_stop_a_turn_that_waits(person: Person) -> None:
-    """P3: nobody loses a question by a key that means "away"."""
+    """A user does not lose an approval request by pressing a key that means "away" (P3)."""
     await person.say("note")
     await expect(person.question).to_be_visible(timeout=60_000)
     await person.page.keyboard.press("Escape")
@@ -62,10 +62,10 @@ PASTE = """() => {
 
 @pytest.mark.long
 async def test_a_folder_is_told_from_a_file_and_cells_from_a_picture(person: Person, tmp_path: Path) -> None:
-    """M5: of a folder it was said that the server is away, and words that were copied came as a picture."""
+    """The UI used to report a dropped folder as a lost server, and to paste copied cells as an image (M5)."""
     (tmp_path / "folder").mkdir()
     (tmp_path / "a.txt").write_text("a", "utf-8")
-    await expect(person.by("microphone")).to_be_visible()  # what takes files comes with it
+    await expect(person.by("microphone")).to_be_visible()  # appears together with the attachment button
     browser = await person.page.context.new_cdp_session(person.page)
     files = [str(tmp_path / name) for name in ("folder", "a.txt")]
     for kind in ("dragEnter", "dragOver", "drop"):
@@ -74,7 +74,7 @@ async def test_a_folder_is_told_from_a_file_and_cells_from_a_picture(person: Per
     await expect(person.by("attachment")).to_contain_text("a.txt")
     await expect(person.by("toast")).to_contain_text("You cannot attach a folder.")
     await expect(person.by("toast")).to_have_count(1)
-    assert await person.page.evaluate(PASTE)  # nobody but the browser takes it
+    assert await person.page.evaluate(PASTE)  # only the browser handles the paste
     await expect(person.by("attachment")).to_have_count(1)
 
 
@@ -101,7 +101,9 @@ async def test_what_is_to_steer_is_taken_back_into_the_field_and_what_waits_is_s
 
 
 async def test_what_is_not_sent_outlives_a_reload_and_goes_with_its_message(person: Person) -> None:
-    """S2, S4: words, files and choices, here and in the conversation that one left; none once sent."""
+    """Text, files and choices survive here and in the conversation that the user left, and are gone once sent
+    (S2, S4).
+    """
     file = {"name": "list.txt", "mimeType": "text/plain", "buffer": b"milk"}
     await person.by("mode").click()
     await person.by("mode-ask").click()
@@ -124,7 +126,7 @@ async def test_what_is_not_sent_outlives_a_reload_and_goes_with_its_message(pers
 
 @pytest.mark.long
 async def test_words_from_right_to_left_are_set_so(person: Person) -> None:
-    """In answers, in lists and tables, and where they are typed."""
+    """This holds in answers, in lists and tables, and in the message field."""
     await person.by("composer-text").fill("שלום")
     direction = "e => getComputedStyle(e).direction"
     assert await person.by("composer-text").evaluate(direction) == "rtl"
@@ -157,7 +159,7 @@ async def listed(person: Person) -> set[str]:
 
 
 async def test_a_message_that_is_refused_stands_in_the_field_again(person: Person) -> None:
-    """U3: with its files; and a conversation that never began is not there."""
+    """Its files return too, and a conversation that never began is missing from the list (U3)."""
     await person.page.route("**/turns", refuse)
     await person.by("mode").click()
     await person.by("mode-ask").click()
@@ -186,7 +188,7 @@ async def test_a_message_that_is_refused_stands_in_the_field_again(person: Perso
     await person.page.unroute("**/turns")
 
 
-# Buttons of the field that lie over each other, or whose words are cut off, but for names that end in dots.
+# Buttons of the field that overlap or whose labels are cut off, except names that end in an ellipsis.
 COLLISIONS = """form => { const all = [...form.querySelectorAll("button")].filter(one => one.offsetParent);
   const boxes = all.map(one => [one, one.getBoundingClientRect()]);
   const found = [];
@@ -205,7 +207,7 @@ COLLISIONS = """form => { const all = [...form.querySelectorAll("button")].filte
 
 @pytest.mark.long
 async def test_the_buttons_of_the_field_do_not_collide(person: Person) -> None:
-    """U6: while a question is open and something is typed, on windows of all widths."""
+    """This holds with an open approval request and typed text, at all window widths (U6)."""
     await person.say("note")
     await expect(person.question).to_be_visible(timeout=60_000)
     await person.by("composer-text").fill("not now")
@@ -220,7 +222,9 @@ async def test_the_buttons_of_the_field_do_not_collide(person: Person) -> None:
 
 
 async def test_a_picture_goes_to_a_model_of_which_nobody_knows_what_it_takes(person: Person) -> None:
-    """M2: the person decides once, and the choice is kept for this model. The list has recent ones first."""
+    """The user decides once, the UI remembers the choice for this model, and the list starts with recent
+    models (M2).
+    """
     await person.by("model").click()
     await person.by("model-search").fill("alpha")
     await expect(person.by("model-choice").first).to_contain_text("Free")
@@ -247,7 +251,7 @@ async def test_a_picture_goes_to_a_model_of_which_nobody_knows_what_it_takes(per
 
 
 async def test_a_slash_lists_prompts_with_variables_and_commands(person: Person) -> None:
-    """U3: what a prompt needs to know is asked for; a command does what it does in the terminal."""
+    """The UI asks for a prompt's variables, and a command does the same as in the terminal (U3)."""
     await person.say("hello")
     await person.sees("How can I help?")
     await person.page.evaluate(

@@ -1,4 +1,4 @@
-"""The server is killed, and started again: the page goes on by itself (S3, E2, P6)."""
+"""Kill and restart the server, and check that the web UI recovers by itself (S3, E2, P6)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def second(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Serv
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def mortal(second: Server) -> Server:
-    """A server for those who have browsers of their own, or change its settings."""
+    """Yield a server for users with separate browsers, or for tests that change its settings."""
     if not second.is_alive:
         await second.start()
     return second
@@ -48,19 +48,20 @@ async def unloadable(person: Person, piece: str) -> AsyncIterator[None]:
 
 
 async def test_a_stream_goes_on_after_the_server_was_killed(person: Person) -> None:
-    """S3: the torn step is asked again, and nothing of it stands twice."""
+    """The interrupted step is requested again, and nothing appears twice (S3)."""
     await person.say("long")
     await person.sees("Paragraph 2")
     await person.page.evaluate(HEIGHTS)
     await person.server.kill()
     await expect(person.by("reconnecting")).to_be_visible(timeout=60_000)
-    assert await person.page.evaluate("window.heights[0]") == 0  # what is back at once moves nothing
+    # content that returns immediately moves nothing
+    assert await person.page.evaluate("window.heights[0]") == 0
     async with unloadable(person, "SaidEditor"):
         await person.by("message").hover()
         await person.by("edit").click()
         await expect(person.by("toast")).to_contain_text("does not answer")
     await person.server.start()
-    await expect(person.by("edit-send")).to_be_visible()  # what could not be loaded is asked for again
+    await expect(person.by("edit-send")).to_be_visible()  # the page requests again what it could not load
     await expect(person.answer).to_contain_text("Paragraph 19", timeout=60_000)
     await expect(person.by("stop")).to_be_hidden(timeout=60_000)
     shown = await person.answer.inner_text()
@@ -90,7 +91,7 @@ async def test_a_question_is_still_there_after_the_server_was_killed(person: Per
     await person.server.kill()
     await person.by("tab-permissions").click()
     await expect(person.by("toast")).to_contain_text("does not answer")
-    await expect(person.by("grants")).to_be_hidden()  # nobody knows that there are none
+    await expect(person.by("grants")).to_be_hidden()  # the page cannot know that there are none
     await person.server.start()
     await expect(person.by("grants")).to_be_visible()
     await person.page.keyboard.press("Escape")
@@ -101,7 +102,7 @@ async def test_a_question_is_still_there_after_the_server_was_killed(person: Per
 
 @pytest.mark.long
 async def test_a_call_that_ran_when_the_server_was_killed_is_marked(browser: Browser, mortal: Server) -> None:
-    """S3: nobody knows how far it got, and it is not run again by itself."""
+    """The server cannot know how far the call got, and it does not repeat the call by itself (S3)."""
     async with at_the_page(browser, mortal) as person:
         await person.say("nap")
         await person.sees_call("running")
@@ -151,7 +152,7 @@ async def test_a_sign_in_holds_after_a_restart(browser: Browser, mortal: Server)
         async with person.page.expect_request_finished(lambda request: request.method == "DELETE") as deleted:
             await person.by("sign-out").click()
         assert (response := await (await deleted.value).response())
-        assert response.status == 204  # nor is left what was deleted a moment ago
+        assert response.status == 204  # a conversation that was just deleted is gone, too
         for one in (person, tab):
             await expect(one.by("sign-in")).to_be_visible()
         assert "nobody else's" not in await tab.page.evaluate("JSON.stringify(sessionStorage)")
@@ -166,7 +167,7 @@ async def test_a_sign_in_holds_after_a_restart(browser: Browser, mortal: Server)
 async def test_who_is_not_signed_in_any_more_is_told_when_the_connection_was_lost(
     browser: Browser, mortal: Server
 ) -> None:
-    """U2: a page that is only looked at asks for nothing, and would show for ever what it showed last."""
+    """An idle page sends no requests, and would otherwise show its last state forever (U2)."""
     async with at_the_page(browser, mortal) as person:
         await person.page.context.clear_cookies()
         await mortal.kill()
@@ -178,7 +179,7 @@ async def test_who_is_not_signed_in_any_more_is_told_when_the_connection_was_los
 async def test_a_turn_that_nobody_can_go_on_with_is_shown_and_closed(
     browser: Browser, mortal: Server
 ) -> None:
-    """T14: its model is not there any more, and no other one answers in its place."""
+    """The model no longer exists, and no other model answers in its place (T14)."""
     config = mortal.config.read_text("utf-8")
     async with at_the_page(browser, mortal) as person:
         await person.say("long")

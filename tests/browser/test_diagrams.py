@@ -1,4 +1,4 @@
-"""Diagrams: drawn where they can be, their source where not; and nothing in them acts or fetches (U3)."""
+"""Check that diagrams are drawn if possible, show their source otherwise, and cannot act or fetch (U3)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tests.browser.test_reading import faults
 pytestmark = MARKS
 
 BLOCKS = 6
-TO_VIEW = "e => e.scrollIntoView({block: 'center'})"  # what is not seen is not drawn
+TO_VIEW = "e => e.scrollIntoView({block: 'center'})"  # an invisible diagram is not drawn
 
 
 @pytest.mark.long
 async def test_a_diagram_is_drawn_and_its_source_is_a_click_away(person: Person) -> None:
-    """U3: what cannot be read, or is of a kind that is not drawn, stays code."""
+    """A diagram that cannot be parsed, or of an unsupported kind, stays code (U3)."""
     await person.say("diagrams")
     drawn = person.by("diagram")
     blocks = person.answer.locator(".code")
@@ -43,7 +43,9 @@ async def test_a_diagram_is_drawn_and_its_source_is_a_click_away(person: Person)
 
 
 async def test_nothing_in_a_diagram_acts_or_fetches(person: Person) -> None:
-    """U3: neither while it is drawn nor when it is shown. The policy of the frame keeps what it tries."""
+    """This holds while the diagram is drawn and when it is shown. The policy of the frame blocks its attempts
+    (U3).
+    """
     asked: list[str] = []
     kept: list[str] = []
     person.page.on("request", lambda request: asked.append(request.url))
@@ -56,7 +58,8 @@ async def test_nothing_in_a_diagram_acts_or_fetches(person: Person) -> None:
     for n in range(BLOCKS):
         await blocks.nth(n).evaluate(TO_VIEW)
         await person.page.wait_for_timeout(300)  # for what should not come
-    await expect(blocks.nth(4).get_by_test_id("diagram")).to_be_visible(timeout=60_000)  # it was drawn
+    # the diagram was drawn
+    await expect(blocks.nth(4).get_by_test_id("diagram")).to_be_visible(timeout=60_000)
     assert await person.page.evaluate("window.hacked") is None
     ours = person.page.url.partition("/c/")[0]
     tried = [url for url in asked if not url.startswith((ours, "data:", "about:", "blob:"))]

@@ -1,4 +1,4 @@
-"""A thumb down at an answer, and what models make of the case later."""
+"""Rate an answer down, and evaluate models on that case later."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = MARKS
 
 
 async def test_an_answer_is_rated_and_the_rating_is_there_after_a_reload(person: Person) -> None:
-    """Q1: a thumb down is enough; a note says why."""
+    """A thumb down is enough, and a note gives the reason (Q1)."""
     await person.say("hello")
     await person.sees("How can I help?")
     bad, good = person.by("rate-bad").last, person.by("rate-good").last
@@ -37,7 +37,7 @@ async def test_an_answer_is_rated_and_the_rating_is_there_after_a_reload(person:
 
 
 async def test_a_run_is_a_matrix_and_one_case_is_seen_side_by_side(person: Person) -> None:
-    """Q3: filtered by what failed; what a model wrote is text."""
+    """The matrix can be filtered by failures, and model output is shown as text (Q3)."""
     recorded = Answered("old", "About 400.", (MadeCall("calculator", {"expression": "17 * 23"}, "391"),))
     found = [
         Case(

@@ -27,7 +27,7 @@ async def bring(person: Person, messages: int) -> str:
 
 
 async def test_a_search_leads_to_the_message(person: Person) -> None:
-    """S1: by a title, by words; the hit is in view, not the end."""
+    """A search by title or by words leads to the hit, and the hit is in view rather than the end (S1)."""
     id = await bring(person, 60)
     await person.page.reload()
     await person.by("search").fill("Message 20")
@@ -68,7 +68,7 @@ async def test_a_long_conversation_opens_at_its_end_with_what_is_seen(person: Pe
     assert shown <= 30
     await pane.evaluate("e => { e.scrollTop = 0 }")
     await expect(person.page.locator("[data-message]").nth(40)).to_be_attached(timeout=60_000)
-    assert await pane.evaluate("e => e.scrollTop") > 0  # what was read is still there
+    assert await pane.evaluate("e => e.scrollTop") > 0  # the reader's position is kept
 
 
 @pytest.mark.long
@@ -115,7 +115,9 @@ async def test_a_model_is_found_named_and_kept_for_the_next_conversation(person:
 
 @pytest.mark.long
 async def test_a_setting_names_the_model_of_new_conversations(person: Person) -> None:
-    """R1: whatever was chosen last in another one; and after a reload. The mode that was chosen stays."""
+    """The setting holds whatever model was chosen last elsewhere, and after a reload. The chosen mode stays
+    (R1).
+    """
 
     async def choose(name: str) -> None:
         await person.by("model").click()
@@ -202,7 +204,7 @@ async def test_enter_opens_what_was_looked_for_however_late_it_is_found(person: 
     await keys.press("Control+k")
     await person.by("palette").get_by_role("combobox").fill("Lisbon")
     await expect(person.by("palette").get_by_role("alert")).to_contain_text("does not answer")
-    await keys.press("Enter")  # opens nothing that was found before
+    await keys.press("Enter")  # opens no earlier hit
     await expect(person.by("palette")).to_be_visible()
     await keys.press("Escape")
     await page.unroute_all()
@@ -234,13 +236,15 @@ async def test_rules_are_listed_with_their_place_and_tried(person: Person) -> No
     await person.by("try-rules").click()
     await expect(person.by("tried")).to_contain_text("no rule fits")
     await expect(person.by("tried")).to_be_in_viewport(ratio=1)
-    await person.by("tab-help").click()  # is read from its beginning
+    await person.by("tab-help").click()  # the tab opens at its beginning
     await expect(person.page.get_by_role("tabpanel").get_by_role("heading").first).to_be_in_viewport()
 
 
 @pytest.mark.long
 async def test_a_rule_is_tried_given_and_taken_back(person: Person) -> None:
-    """P11: in the list of rules, without a question; what no tool has is told."""
+    """This works in the list of rules, without an approval request, and an unknown permission is reported
+    (P11).
+    """
     await person.by("open-settings").first.click()
     await person.by("tab-permissions").click()
     await person.by("try-permission").fill("notes.wrote")
@@ -268,7 +272,7 @@ async def test_a_rule_is_tried_given_and_taken_back(person: Person) -> None:
 
 @pytest.mark.long
 async def test_tools_are_found_with_what_the_rules_say_of_them(person: Person) -> None:
-    """P11: and counted without those that are switched off for a conversation that has not begun."""
+    """The count excludes tools that are switched off for a conversation that has not begun (P11)."""
     await expect(person.by("open-tools")).to_contain_text(re.compile("[1-9]"))
     count = int((await person.by("open-tools").inner_text()).split()[0])
     await person.by("open-tools").click()
@@ -309,7 +313,7 @@ async def test_the_page_of_a_conversation_that_is_gone_leads_on(person: Person) 
 
 @pytest.mark.long
 async def test_conversations_are_pinned_tagged_and_put_away(person: Person) -> None:
-    """S1: the same after a reload; what is written in the archive comes out of it."""
+    """The state survives a reload, and a message to an archived conversation unarchives it (S1)."""
     await person.say("hello")
     await person.sees("Hello! How can I help?")
     id = person.page.url.rpartition("/")[2]
@@ -349,13 +353,13 @@ async def test_conversations_are_pinned_tagged_and_put_away(person: Person) -> N
     await expect(row).to_have_count(1)
     await choose("archive")
     await expect(person.by("take-out")).to_be_visible()
-    await person.page.goto(person.server.url)  # where nothing else is known
+    await person.page.goto(person.server.url)  # at an address without other context
     await expect(person.by("filter").filter(has_text="#at home")).to_be_visible()
     await expect(row).to_have_count(0)
     await person.by("filter").filter(has_text="Archive").click()
     await row.get_by_role("link").click()
     await person.say("hello")
-    await expect(row).to_have_count(0)  # it is not in the archive any more
+    await expect(row).to_have_count(0)  # it has left the archive
     await expect(person.by("take-out")).to_have_count(0)
     await person.by("leave-archive").click()
     await expect(person.by("in-archive")).to_have_count(0)

@@ -1,4 +1,4 @@
-"""The main ways in Firefox: sign in, ask, be asked, answer, review, preview, come back."""
+"""Check the main flows in Firefox: sign in, send, approve, read, review, preview, return."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def say(page: FirefoxPage, text: str) -> None:
 
 @pytest.mark.long
 async def test_the_main_way(page: FirefoxPage) -> None:
-    """U3, U4: with real keys and clicks; no script of the page complains."""
+    """The test uses real keys and clicks, and no script of the page reports an error (U3, U4)."""
     await say(page, "hello")
     await page.sees("How can I help?")
     await say(page, "note")
@@ -69,7 +69,7 @@ async def test_a_call_is_edited_and_another_rejected_with_a_reason(page: Firefox
     await page.type("Do not ")
     await page.click("allow")
     await page.sees("The note is written.")
-    await page.sees("Do not")  # beside the tool, as one of its arguments
+    await page.sees("Do not")  # next to the tool, as one of its arguments
     await say(page, "mail")
     await page.click("reject-with")
     await page.type("not today" + ENTER)
@@ -100,7 +100,7 @@ async def test_a_change_is_reviewed_and_undone_and_a_page_is_previewed(
 async def test_an_answer_resumes_after_a_reload_and_the_inbox_answers(
     page: FirefoxPage, tmp_path: Path
 ) -> None:
-    """U4, P6: a file is attached; what streams goes on after a reload; a question is answered by keys."""
+    """A file is attached, a stream resumes after a reload, and keys answer an approval request (U4, P6)."""
     note = tmp_path / "a.txt"
     note.write_text("hello")
     await page.attach("attach-file", note)

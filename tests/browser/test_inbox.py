@@ -18,12 +18,14 @@ pytestmark = MARKS
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def alone(browser: Browser, tmp_path: Path) -> AsyncIterator[Person]:
-    """A person for whom nothing waits yet: on other stages, what other tests left open does."""
+    """Yield a user without waiting requests: on other stages, requests that other tests left open are
+    waiting.
+    """
     async with staged(tmp_path) as server, at_the_page(browser, server) as person:
         yield person
 
 
-# The title of the list stays where it is: what is under it cannot be read.
+# The title of the list stays in place, so content under it cannot be read.
 UNCOVERED = """item => { const head = item.closest("dialog").querySelector("header").getBoundingClientRect();
   return item.getBoundingClientRect().top >= head.bottom - 1 }"""
 
@@ -36,7 +38,9 @@ async def asked(person: Person, play: str) -> None:
 
 @pytest.mark.long
 async def test_what_waits_is_counted_listed_and_answered_by_keys(alone: Person) -> None:
-    """P6: j and k move, a allows, r rejects with a reason, s rejects and stops; arguments are seen there."""
+    """The keys j and k move, a allows, r rejects with a reason, and s rejects and stops. The arguments are
+    visible there (P6).
+    """
     for play in ("note", "plan", "diary"):
         await asked(alone, play)
     await expect(alone.page).to_have_title(re.compile(r"^\(3\) "))
@@ -69,7 +73,7 @@ async def test_what_waits_is_counted_listed_and_answered_by_keys(alone: Person) 
     assert said["items"] == []
 
 
-# As soon as a question is gone: the quickest second key there can be.
+# As soon as a request is gone: the quickest possible second key.
 AGAIN = """() => { const list = document.querySelector("[data-testid=inbox]");
   const count = () => list.querySelectorAll("[data-inbox]").length, before = count();
   const watch = new MutationObserver(() => { if (count() === before) return; watch.disconnect();
@@ -79,7 +83,7 @@ AGAIN = """() => { const list = document.querySelector("[data-testid=inbox]");
 
 @pytest.mark.long
 async def test_the_one_after_an_answered_question_is_selected(alone: Person) -> None:
-    """P6: none that was passed over; and a second quick key answers nothing."""
+    """No skipped request is selected, and a quick second key answers nothing (P6)."""
     await asked(alone, "two")
     await asked(alone, "pair")
     await alone.page.keyboard.press("Alt+i")
@@ -103,7 +107,9 @@ async def test_the_one_after_an_answered_question_is_selected(alone: Person) -> 
 
 @pytest.mark.long
 async def test_all_of_a_kind_are_answered_at_once(alone: Person) -> None:
-    """P6: what has not been on the screen only when that was said. Which keys there are is always seen."""
+    """Only requests that were on screen at that moment are answered, and the list of keys is always visible
+    (P6).
+    """
     await asked(alone, "two")
     await expect(alone.by("open-inbox")).to_contain_text("2")
     await alone.page.set_viewport_size({"width": 1200, "height": 420})
@@ -139,7 +145,7 @@ async def test_a_question_of_a_conversation_that_is_not_in_the_list_is_told_of(a
 
 @pytest.mark.long
 async def test_the_question_of_a_task_is_answered_in_its_card(alone: Person) -> None:
-    """P6: its calls are seen there, and the turn says that it waits."""
+    """The calls of the task are visible there, and the turn shows that it is waiting (P6)."""
     await alone.say("task")
     card = alone.page.locator("[data-testid=call][data-tool=task]")
     question = card.get_by_test_id("sub").get_by_test_id("question")
@@ -154,7 +160,7 @@ async def test_the_question_of_a_task_is_answered_in_its_card(alone: Person) -> 
 async def test_a_question_is_reached_and_answered_from_the_message_field(
     server: Server, person: Person
 ) -> None:
-    """U3: up, then a letter; and what is typed can be the reason."""
+    """The keys are up and then a letter, and typed text can be the reason (U3)."""
     await person.say("note")
     await expect(person.question).to_be_visible(timeout=60_000)
     await person.by("composer-text").focus()
@@ -165,7 +171,7 @@ async def test_a_question_is_reached_and_answered_from_the_message_field(
     await person.say("note")
     await expect(person.question).to_be_visible(timeout=60_000)
     await person.question.locator("p").first.click()
-    await person.page.keyboard.press("a")  # who has clicked there may mean to type elsewhere
+    await person.page.keyboard.press("a")  # a user who clicked there can intend to type elsewhere
     await expect(person.question).to_be_visible()
     await person.by("composer-text").fill("use the other list")
     await person.by("reject-saying").click()

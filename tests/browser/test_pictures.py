@@ -1,4 +1,4 @@
-"""M5: pictures that models make, seen while they are made, enlarged, saved, copied, changed and compared."""
+"""M5: images from models are shown while they are made, enlarged, saved, copied, changed and compared."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ async def test_a_picture_is_seen_while_it_is_made_and_the_whole_takes_its_place(
 
 @pytest.mark.long
 async def test_a_picture_is_enlarged_saved_and_copied(painter: Person) -> None:
-    """M5: by the keyboard, too; and Escape closes it alone."""
+    """The keyboard works too, and Escape closes only the image (M5)."""
     await choose(painter, "gpt-image-1")
     await painter.say("a blue square")
     await painter.by("enlarge").focus()
@@ -100,7 +100,7 @@ async def test_a_picture_is_enlarged_saved_and_copied(painter: Person) -> None:
 
 @pytest.mark.long
 async def test_options_go_along_and_several_pictures_are_a_grid(painter: Person, media: MediaServer) -> None:
-    """M5, M1: what the model is, what it costs, and what can be said of its pictures."""
+    """The UI shows the model, its price and the options of its images (M5, M1)."""
     await painter.by("model").click()
     await painter.by("model-search").fill("gpt-image-1")
     choice = painter.page.locator("[data-model='studio/gpt-image-1']")
@@ -169,7 +169,7 @@ async def test_a_picture_is_changed_where_it_was_painted_and_versions_are_compar
     clear = await painter.page.evaluate(CLEAR_SHARE, coded(fields["mask"].data))
     assert 0 < clear < 0.2
     await painter.answer.hover()
-    await painter.by("rerun").last.click()  # at once: no other model changes images
+    await painter.by("rerun").last.click()  # immediately, since no other model edits images
     await expect(painter.by("versions").last).to_contain_text("2/2")
     await painter.by("compare-versions").last.click()
     await expect(painter.by("compare").locator("img")).to_have_count(2)

@@ -1,4 +1,6 @@
-"""The preview: what calls and answers made, beside the conversation, in a frame that lets nothing out."""
+"""Check the preview of files from calls and answers, next to the conversation, in a frame without
+any exit.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from tests.browser.test_sandbox import Listener, evil  # noqa: F401 - a fixture
 
 pytestmark = MARKS
 
-# What a hostile page tries. It says when it is through with all that can be waited for.
+# The attempts of a hostile page. It reports when all attempts that can be awaited are done.
 LEAVE = """
 const tried = [
   () => fetch("URL/?fetch"),

@@ -1,4 +1,4 @@
-"""Questions about calls: why they are asked, what an answer remembers, and how a person ends them."""
+"""Check approval requests: their reasons, what an answer remembers, and how a user ends them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ async def test_the_reason_is_told_in_the_language_of_the_page(browser: Browser, 
 async def test_what_the_server_says_is_told_in_the_language_of_the_page(
     browser: Browser, server: Server
 ) -> None:
-    """U3: an error, a notice, a limit and a refusal, by their codes; after a reload by the stored ones."""
+    """Codes translate an error, a notice, a limit and a refusal, and after a reload the stored codes
+    do (U3).
+    """
     async with at_the_page(browser, server, locale="zh-CN") as person:
         TORN.set()
         await person.say("torn")
@@ -76,7 +78,9 @@ async def test_what_the_server_says_is_told_in_the_language_of_the_page(
 
 @pytest.mark.long
 async def test_a_small_change_is_little_to_read(person: Person) -> None:
-    """P3, P9: the file and its change, and every answer without a menu; what is folded is named."""
+    """The request shows the file and its change, every answer without a menu, and the names of folded
+    arguments (P3, P9).
+    """
     await person.say("draft")
     await expect(person.by("question-diff")).to_contain_text("draft.txt", timeout=60_000)
     shown = await person.question.inner_text()
@@ -93,7 +97,7 @@ async def test_a_small_change_is_little_to_read(person: Person) -> None:
     await expect(person.by("allow").locator("kbd")).to_be_visible()
     await person.page.keyboard.press("e")
     await expect(person.by("value-editor")).to_be_visible()
-    await person.page.keyboard.press("Escape")  # out of the field, where it would be written
+    await person.page.keyboard.press("Escape")  # leave the field, which would take the keys as text
     await person.page.keyboard.press("e")
     await person.page.keyboard.press("a")
     await person.sees("It is written.")
@@ -112,7 +116,7 @@ async def test_what_was_begun_stands_there_again(person: Person) -> None:
     asked = person.page.url
     await person.page.goto(noted)
     await expect(person.by("reason")).to_have_value("not on a Sunday")
-    await person.by("reason").press("Escape")  # back to the answers, and the turn goes on
+    await person.by("reason").press("Escape")  # back to the answers, and the turn resumes
     await expect(person.by("reason")).to_have_count(0)
     await person.page.keyboard.press("e")
     await person.by("value-editor").locator("textarea, input").first.fill("of mine")
@@ -133,7 +137,7 @@ async def test_what_was_begun_stands_there_again(person: Person) -> None:
 
 @pytest.mark.long
 async def test_what_was_typed_into_a_question_that_was_closed_elsewhere_is_not_kept(person: Person) -> None:
-    """U3 × P6: what stands in one that is still open is."""
+    """Text typed into a request that is still open is kept (U3 × P6)."""
     begun = "() => Object.keys(sessionStorage).filter(key => key.startsWith('dragoman.draft.ask.')).length"
     ids = list[str]()
     for _ in range(2):
@@ -156,8 +160,9 @@ async def test_what_was_typed_into_a_question_that_was_closed_elsewhere_is_not_k
 
 
 async def test_a_tools_question_is_answered_and_a_turn_that_came_to_a_limit_can_go_on(person: Person) -> None:
-    """C8: by a choice, or in one's own words, beside the choices or where messages are typed. T7: a limit is
-    told, also after a reload."""
+    """The user answers with a choice or with free text, next to the choices or in the message field (C8). A
+    limit is shown, also after a reload (T7).
+    """
     await person.say("ask")
     await expect(person.question).to_contain_text("Which colour?", timeout=60_000)
     await expect(person.call.get_by_text("Which colour?")).to_have_count(1)
@@ -190,7 +195,7 @@ async def test_a_tools_question_is_answered_and_a_turn_that_came_to_a_limit_can_
 
 @pytest.mark.long
 async def test_what_is_typed_while_an_answer_is_on_its_way_is_not_lost(person: Person) -> None:
-    """C8 × P6: nor is an answer that came too late; one key pressed twice is one answer."""
+    """An answer that came too late is not lost either, and one key pressed twice is one answer (C8 × P6)."""
     field, sent, held = person.by("composer-text"), list[str](), asyncio.Event()
 
     async def hold(route: Route) -> None:
@@ -223,7 +228,9 @@ async def test_what_is_typed_while_an_answer_is_on_its_way_is_not_lost(person: P
 
 
 async def test_who_has_gone_to_a_question_is_not_called_back_by_what_was_sent(person: Person) -> None:
-    """U3: the question may be here before the server's reply; the key is not for the field."""
+    """The request can arrive before the server's reply to the message, and the key is not for the message
+    field (U3).
+    """
     replied = asyncio.Event()
 
     async def hold(route: Route) -> None:
@@ -246,7 +253,7 @@ async def test_who_has_gone_to_a_question_is_not_called_back_by_what_was_sent(pe
 
 @pytest.mark.long
 async def test_what_was_being_written_is_not_lost_where_another_tab_answers(person: Person) -> None:
-    """P9 × U2: it is said, and can be copied."""
+    """The UI reports the other answer, and the text can be copied (P9 × U2)."""
     await person.say("note")
     await person.by("reject-with").click()
     await person.by("reason").fill("not on a Sunday")
@@ -295,7 +302,7 @@ async def test_a_plugins_question_is_in_its_words_and_offers_nothing_longer(
 
 
 async def test_a_program_shows_its_line_and_its_calls_below_it(browser: Browser, tmp_path: Path) -> None:
-    """G2: the question is in the card of the call, under the program, whose line is marked."""
+    """The request is in the card of the call, under the program, whose line is marked (G2)."""
     code = "for n in (1, 2):\n    print(await deploy(target=f'prod-{n}'))"
     script = [calls("run_program", code=code), says("Both are out.")]
     async with served(tmp_path, script, tools=[deploy, "programs"], allow=[]) as site:
@@ -340,7 +347,7 @@ async def test_what_else_would_run_is_told_before_a_wider_rule_is_made(person: P
 
 
 async def test_a_wider_rule_and_a_denial_are_chosen_and_remembered(person: Person) -> None:
-    """P11: both are listed, and taken back for those who come after."""
+    """The list shows both, and the user removes them for the tests that follow (P11)."""
     await person.say("plan")
     await person.by("remember").click()
     await expect(person.by("rule-choice").locator("option")).to_have_text(

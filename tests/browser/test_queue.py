@@ -1,4 +1,4 @@
-"""What was sent while a turn runs: seen, edited, brought forward and called off (T13)."""
+"""Check messages sent during a turn: they are shown, edited, moved forward and cancelled (T13)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def test_what_waits_is_edited_brought_forward_and_called_off(person: Perso
     await person.by("queued-text").fill("changed")
     await person.by("queued-text").press("Enter")
     await expect(waiting.nth(0)).to_contain_text("changed")
-    await expect(person.by("waiting")).to_be_focused()  # who did that by the keyboard goes on from here
+    await expect(person.by("waiting")).to_be_focused()  # keyboard users continue from here
     await person.page.reload()
     await expect(waiting).to_have_count(2, timeout=60_000)
     await person.by("allow").click()
@@ -58,7 +58,9 @@ async def test_what_is_to_steer_a_turn_is_called_off(person: Person) -> None:
 
 @pytest.mark.long
 async def test_what_a_stop_left_without_an_answer_is_answered(person: Person) -> None:
-    """T13, T6: what was to steer a turn stays when the turn is stopped, and gets its answer by a click."""
+    """A message that was to steer a turn stays when the turn is stopped, and a click gets it answered (T13,
+    T6).
+    """
     await person.say("note")
     await expect(person.question).to_be_visible(timeout=60_000)
     await person.say("and this", steer=True)

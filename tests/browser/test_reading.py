@@ -1,4 +1,6 @@
-"""What is read: nothing a model writes can act, long things stay smooth, and everybody can use it (U3)."""
+"""Check that model output cannot act, that long content stays smooth, and that every user can read
+it (U3).
+"""
 
 from __future__ import annotations
 
@@ -100,7 +102,7 @@ async def test_a_megabyte_of_output_is_shown_on_demand_and_stays_smooth(person: 
     head = person.call.get_by_role("button").first
     await head.click()
     await expect(person.by("full-output")).to_be_visible()
-    await expect(head).to_be_in_viewport()  # what one opens is read from its beginning
+    await expect(head).to_be_in_viewport()  # opened content starts at its beginning
     await person.by("full-output").click()
     await expect(person.call).to_contain_text("line 0:", timeout=60_000)
     took = await person.page.evaluate(
@@ -109,7 +111,7 @@ async def test_a_megabyte_of_output_is_shown_on_demand_and_stays_smooth(person: 
         return performance.now() - at }"""
     )
     assert took < 30_000
-    await person.by("show-all").click()  # a piece of it, since all at once would keep the page busy
+    await person.by("show-all").click()  # a part of it, since the whole would keep the page busy
     await expect(person.call).to_contain_text("line 3000:")
     await expect(person.by("show-all")).to_contain_text("Show more")
     assert "line 6000:" not in await person.call.inner_text()
@@ -135,7 +137,9 @@ async def test_everything_is_reached_with_the_keyboard_alone(person: Person) -> 
 
 
 async def test_it_is_read_on_paper_in_larger_letters_and_in_colours_of_ones_own(person: Person) -> None:
-    """U3: whole, as large as the browser is set to; what is chosen is told by more than a ground."""
+    """The content is complete and follows the browser's font size, and a selection is marked by more than its
+    background (U3).
+    """
     page = person.page
     await person.say("long")
     await person.sees("Paragraph 19")
@@ -173,7 +177,7 @@ async def test_it_fits_a_phone_and_speaks_chinese(browser: Browser, server: Serv
 
 
 async def faults(person: Person, view: str = "") -> list[str]:
-    """In what is shown, or in this part of it."""
+    """Return the faults in the shown page, or in this part of it."""
     await person.page.wait_for_timeout(400)  # until what moves has come to rest
     return [
         f"{fault['id']}: {fault['help']}: {[node['html'][:120] for node in fault['nodes'][:3]]}"
@@ -183,7 +187,7 @@ async def faults(person: Person, view: str = "") -> list[str]:
 
 
 async def violations(person: Person, view: str = "") -> list[dict[str, Any]]:
-    """What axe-core finds, slight faults too. Each page takes its half a megabyte in once."""
+    """Return the findings of axe-core, minor ones included. Each page loads its half a megabyte once."""
     if not await person.page.evaluate("'axe' in window"):
         await person.page.evaluate(AXE)
     part = f"[data-testid={view}]" if view else "html"

@@ -1,4 +1,4 @@
-"""M5: somebody speaks into the microphone, is understood, and hears an answer, with real voices."""
+"""M5: a user speaks into the microphone, is transcribed, and hears an answer, with real voices."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def test_a_spoken_question_is_understood_answered_and_read_aloud(
 async def test_what_a_model_speaks_is_heard_from_its_answer(
     spoken_to: tuple[Person, SpeechServer],
 ) -> None:
-    """M3: what the page plays is the sound that was made, and in it is what was written."""
+    """The page plays the generated audio, and the audio contains the written text (M3)."""
     person, media = spoken_to
     await person.by("new-conversation").first.click()
     await choose(person, "tts-1")

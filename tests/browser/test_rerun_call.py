@@ -1,4 +1,4 @@
-"""An answer is made anew from one of its calls on: with other arguments, or another result."""
+"""Regenerate an answer from one of its calls: with other arguments, or with another result."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SCRIPT = [calls("forecast", days=2, city="Oslo"), says("It rains in Oslo.")]
 
 @asynccontextmanager
 async def rained(browser: Browser, folder: Path, *later: Any, **page: Any) -> AsyncIterator[Person]:
-    """A person who was told of the rain in Oslo, with the card of the call open."""
+    """Yield a user who has an answer about the rain in Oslo, with the card of the call open."""
     RAN.clear()
     rules: dict[str, Any] = {"allow": ["forecast"], "ask": ["forecast:B*"], "tools": [forecast]}
     async with served(folder, [*SCRIPT, *later], **rules) as site:
@@ -50,7 +50,7 @@ async def rained(browser: Browser, folder: Path, *later: Any, **page: Any) -> As
 
 
 async def fill(person: Person, **values: str) -> Locator:
-    """Fields of the form, which is opened for it."""
+    """Open the form and fill in its fields."""
     await person.by("rerun-call").click()
     form = person.by("rerun-form")
     for label, value in values.items():
@@ -59,10 +59,10 @@ async def fill(person: Person, **values: str) -> Locator:
 
 
 async def test_with_other_arguments_which_are_asked_about(browser: Browser, tmp_path: Path) -> None:
-    """T10 × P10: a version beside the old one, which can be gone back to."""
+    """The new answer is a version next to the old one, which the user can return to (T10 × P10)."""
     async with rained(browser, tmp_path, says("It rains in Bergen.")) as person:
         await fill(person, days="3", city="Bergen")
-        await person.page.reload()  # what was typed stands there again
+        await person.page.reload()  # the typed text is in the form again
         await person.call.get_by_role("button").first.click()
         form = await fill(person)
         await expect(form.get_by_label("days")).to_have_value("3")
@@ -103,7 +103,7 @@ async def test_with_another_result_nothing_runs(browser: Browser, tmp_path: Path
 
 @pytest.mark.long
 async def test_as_it_was_it_runs_once_more_by_keyboard(browser: Browser, tmp_path: Path) -> None:
-    """T10: and what a form adds by itself is no other argument."""
+    """Defaults that the form adds do not count as changed arguments (T10)."""
     async with rained(browser, tmp_path, says("Still.")) as person:
         await person.by("rerun-call").focus()
         await person.page.keyboard.press("Enter")
@@ -125,7 +125,7 @@ async def test_as_it_was_it_runs_once_more_by_keyboard(browser: Browser, tmp_pat
 
 @pytest.mark.long
 async def test_what_does_not_fit_is_told_at_the_form_and_stays(browser: Browser, tmp_path: Path) -> None:
-    """T10: by the page where it can know, else by the server; what was typed is not lost."""
+    """The page checks if it can, otherwise the server does, and the typed text is not lost (T10)."""
     async with rained(browser, tmp_path, says("One day.")) as person:
         form = await fill(person, days="many", city="Narvik")
         await expect(form.get_by_test_id("misfits")).to_contain_text("days: should be integer")
@@ -183,7 +183,9 @@ async def test_what_it_did_to_the_files_is_taken_back_first(
 
 @needs_cage
 async def test_what_the_cage_refused_is_allowed_from_the_result(browser: Browser, tmp_path: Path) -> None:
-    """K3: the result names it; one click asks for just that, and the question says for how long."""
+    """The result names the refused path, one click requests exactly that, and the request states for how long
+    (K3).
+    """
     (tmp_path / "work/.vscode").mkdir(parents=True)
     line = "echo x > .vscode/tasks.json && echo done"
     rules: dict[str, Any] = {"tools": [shell_group()], "workspace": tmp_path / "work", "allow": []}

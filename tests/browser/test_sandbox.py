@@ -1,4 +1,4 @@
-"""A model's JavaScript and the browser's files: they work, and there is no way out (U4)."""
+"""Check that a model's JavaScript and the browser's files work, and that neither escapes (U4)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = MARKS
 
 
 class Listener:
-    """A server that must not hear of us."""
+    """A server that must receive no request from the sandbox."""
 
     url = ""
 
@@ -44,7 +44,7 @@ async def evil() -> AsyncIterator[Listener]:
 
 
 async def run(person: Person, code: str) -> dict[str, Any]:
-    """What came of this code: the call, when it is settled."""
+    """Run this code and return its call when it is settled."""
     await person.say(f"js: {code}" if not code.startswith("play:") else code.removeprefix("play:"))
     await person.by("run-here").last.click()
     await expect(person.call).not_to_have_attribute("data-state", "running", timeout=60_000)
@@ -53,13 +53,14 @@ async def run(person: Person, code: str) -> dict[str, Any]:
     return call
 
 
-# What the endless play writes before its loop. Handed on once the loop has begun, since nothing is awaited.
+# The file that the endless play writes before its loop. It arrives after the loop has begun, since nothing is
+# awaited.
 BEGUN = """() => navigator.storage.getDirectory().then(root => root.getDirectoryHandle("dragoman-files"))
   .then(files => files.getFileHandle("begun.txt")).then(() => true, () => false)"""
 
 
 async def test_what_does_not_end_is_ended_and_the_page_lives(browser: Browser, server: Server) -> None:
-    """U4: in a browser that gives the frame a process of its own, as those for desktops do."""
+    """The browser gives the frame a separate process, as desktop browsers do (U4)."""
     async with at_the_page(browser, server) as person:
         await person.page.clock.install()  # the loop takes a whole processor as long as it runs
         await person.say("endless")
@@ -83,7 +84,7 @@ async def test_what_takes_all_memory_is_ended_and_the_page_lives(browser: Browse
         await person.sees("How can I help?")
 
 
-# `{url}` is the listener; `until` waits for one of two things to happen to what it is given.
+# `{url}` is the listener. `until` waits for one of two events of the object it is given.
 UNTIL = "const until = (it, on) => new Promise((ok, no) => {{ it[on] = () => ok(on); it.onerror = no }}); "
 ATTEMPTS = {
     "fetch": "return await fetch('{url}/?fetch').then(a => a.text())",
@@ -112,7 +113,7 @@ LEAVING = ("navigate", "top")  # nothing comes after it
 async def test_code_runs_its_result_or_error_goes_back_and_there_is_no_way_out(
     person: Person, evil: Listener
 ) -> None:
-    """U4: not to the network, not to the page, not to anything that is kept."""
+    """The code cannot reach the network, the page or anything stored (U4)."""
     call = await run(person, "console.log('hi'); return {answer: 6 * 7}")
     assert call["state"] == "completed"
     assert "42" in call["result"]["text"]
@@ -157,7 +158,7 @@ async def test_files_of_the_browser_are_written_listed_read_and_shown(person: Pe
 
 @pytest.mark.long
 async def test_a_call_runs_once_whatever_is_shown_and_in_however_many_tabs(person: Person) -> None:
-    """U4: somebody looks elsewhere and comes back, and another tab may run it without a click."""
+    """The user leaves and returns, and another tab can run calls without a click (U4)."""
     told, go = list[str](), asyncio.Event()
 
     async def hold(route: Route) -> None:

@@ -1,4 +1,6 @@
-"""Nothing is decided unseen, and what was decided and what came of it stays to be seen (P3, P9)."""
+"""Check that users see everything before they decide, and that decisions and results stay visible
+(P3, P9).
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,9 @@ async def test_the_first_card_that_asks_is_seen_from_its_head(person: Person) ->
 async def test_no_argument_is_hidden_and_hidden_characters_are_written_out_in_every_place(
     person: Person,
 ) -> None:
-    """P3: short ones first, long ones with a count, and nothing that scrolls; characters in question, rule,
-    editor, folded card, grants, titles, inbox."""
+    """Short arguments come first, long ones show a count, and nothing scrolls. This covers requests, rules,
+    the editor, folded cards, grants, titles and the inbox (P3).
+    """
     await person.say("mail")
     shown = person.question.get_by_test_id("arguments").locator("dl")
     await expect(shown).to_be_visible(timeout=60_000)
@@ -44,7 +47,7 @@ async def test_no_argument_is_hidden_and_hidden_characters_are_written_out_in_ev
     assert names == ["to", "subject", "urgent", "cc", "priority", "body"]
     assert await shown.evaluate("e => e.scrollHeight <= e.clientHeight + 1")
     await expect(shown.get_by_test_id("show-all")).to_contain_text("+44 lines")
-    await expect(person.by("allow")).to_be_disabled()  # P14: not before all of it was opened
+    await expect(person.by("allow")).to_be_disabled()  # disabled until all of it has been opened (P14)
     await expect(person.by("hidden")).to_contain_text("You have not seen all of this")
     await person.question.focus()
     await person.page.keyboard.press("a")
@@ -88,7 +91,7 @@ async def test_no_argument_is_hidden_and_hidden_characters_are_written_out_in_ev
 
 @pytest.mark.long
 async def test_what_was_decided_stays_on_the_card(person: Person) -> None:
-    """P9: by whom, or by which rule; and after a reload."""
+    """The card names the user or the rule that decided, also after a reload (P9)."""
     await person.say("note")
     await person.by("allow").click()
     await person.sees("The note is written.")
@@ -174,7 +177,7 @@ async def test_each_report_of_a_tool_is_a_line(person: Person, server: Server) -
 
 @pytest.mark.long
 async def test_an_answer_that_went_on_is_one_answer(person: Person) -> None:
-    """T8: what it was asked to go on with is neither shown nor copied."""
+    """The request to continue is neither shown nor copied (T8)."""
     await person.say("cut")
     await person.sees("The first half of the sentence, and its end.")
     await expect(person.answer).not_to_contain_text("cut off")
@@ -196,7 +199,7 @@ async def test_the_list_of_tasks_stays_in_view_and_ticks(person: Person) -> None
 
 @pytest.mark.long
 async def test_a_tool_of_the_browser_asks_once(person: Person) -> None:
-    """U4: who allows it here has clicked."""
+    """A user who allows it here has made the click (U4)."""
     await person.say("hello")
     await person.sees("How can I help?")
     await person.set(mode="ask")

@@ -31,7 +31,7 @@ headers: {"content-type": "application/json"}})"""
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def owner(browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Person]:
-    """Whoever runs a server of their own, with folders of their own: nothing of this machine is changed."""
+    """Yield an admin of a separate server with separate folders, so that nothing on this machine changes."""
     for name in ("CONFIG", "DATA"):
         monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
@@ -52,7 +52,7 @@ async def violations(person: Person, view: str = "") -> list[str]:
 
 
 async def _add_provider(owner: Person, url: str) -> Locator:
-    """Under the name `mine`; its row."""
+    """Add a provider named `mine` and return its row."""
     await open_setup(owner, "providers")
     await owner.by("open-new-provider").click()
     await owner.by("provider-name").fill("mine")
@@ -63,7 +63,7 @@ async def _add_provider(owner: Person, url: str) -> Locator:
 
 
 async def test_a_provider_is_added_with_its_key_and_answers(owner: Person, tmp_path: Path) -> None:
-    """A key goes in by the page, is never seen again, and the next turn is answered with it."""
+    """A key goes in through the page and is never shown again, and the next turn is answered with it."""
     async with loopback(obey) as model:
         model.models = ["fine"]
         row = await _add_provider(owner, model.url)
@@ -75,7 +75,7 @@ async def test_a_provider_is_added_with_its_key_and_answers(owner: Person, tmp_p
         assert KEY not in json.dumps(await owner.told("/api/setup/providers"))
         await owner.page.keyboard.press("Escape")
         await owner.by("model").click()
-        await owner.by("model-search").fill("fin")  # of its own list, which was asked for by itself
+        await owner.by("model-search").fill("fin")  # from its own list, which the page requested by itself
         await expect(owner.page.locator("[data-testid=model-choice][data-model='mine/fine']")).to_be_visible()
         await owner.by("model-search").fill("mine/any")
         await owner.page.locator("[data-testid=model-choice][data-model='mine/any']").click()
@@ -91,22 +91,22 @@ async def test_a_provider_is_added_with_its_key_and_answers(owner: Person, tmp_p
         await expect(owner.by("confirm")).to_be_hidden()
         await expect(row.get_by_test_id("remove-provider")).to_be_focused()
         await row.get_by_test_id("remove-provider").click()
-        await owner.page.go_back()  # from the conversation that was begun
+        await owner.page.go_back()  # leave the conversation that was started
         await expect(owner.by("confirm")).to_be_hidden()
         await open_setup(owner, "providers")
         await owner.page.evaluate(DELETE, "/api/setup/providers/mine")  # by another tab
         await row.get_by_test_id("remove-provider").click()
         await owner.by("confirm-yes").click()
         await expect(row).to_be_hidden()
-        await expect(owner.by("providers")).to_be_focused()  # what was pressed is gone
-        await owner.by("toast").get_by_role("button").click()  # what went wrong is seen above the dialog
+        await expect(owner.by("providers")).to_be_focused()  # the pressed button is gone
+        await owner.by("toast").get_by_role("button").click()  # the error is visible above the dialog
     assert json.loads((tmp_path / "data" / "dragoman" / "keys.json").read_text()) == {}
     assert KEY not in owner.server.printed
 
 
 @pytest.mark.long
 async def test_nothing_bars_the_way_to_a_provider(owner: Person) -> None:
-    """U3: where one is added, and where it is asked whether it is to go."""
+    """This covers adding a provider and confirming its removal (U3)."""
     async with loopback(obey) as model:
         row = await _add_provider(owner, model.url)
         await row.get_by_test_id("test-provider").click()
@@ -119,7 +119,7 @@ async def test_nothing_bars_the_way_to_a_provider(owner: Person) -> None:
 
 @pytest.mark.long
 async def test_a_servers_prompt_is_filled_in_and_stands_where_one_types(owner: Person) -> None:
-    """F1: it is read before it is sent; what it needs to know is asked for first."""
+    """The user reads the prompt before sending it, and the UI asks for its arguments first (F1)."""
     await open_setup(owner, "servers")
     await owner.by("open-new-server").click()
     await owner.by("server-name").fill("mine")
@@ -140,7 +140,9 @@ async def test_a_servers_prompt_is_filled_in_and_stands_where_one_types(owner: P
 
 @pytest.mark.long
 async def test_a_server_is_added_breaks_and_says_why(owner: Person, tmp_path: Path) -> None:
-    """P11: what will run is shown before it runs; its tools are seen; when it breaks, its reason is read."""
+    """The UI shows the command before it runs, then the tools, and the reason when the server breaks
+    (P11).
+    """
     program = tmp_path / "program.py"
     program.write_text(f"import runpy\nrunpy.run_path({RAW!r}, run_name='__main__')\n")
     await open_setup(owner, "servers")
@@ -176,7 +178,9 @@ async def test_a_server_is_added_breaks_and_says_why(owner: Person, tmp_path: Pa
 
 @pytest.mark.long
 async def test_one_signs_in_to_a_server_that_wants_to_know_who_one_is(owner: Person) -> None:
-    """P11: the page says so, leads there, follows what becomes of it, calls it off; no token gets to it."""
+    """The page offers the sign-in, leads there, follows its state and cancels it. No token reaches the page
+    (P11).
+    """
     async with guarded() as server:
         await open_setup(owner, "servers")
         await owner.by("open-new-server").click()
@@ -215,7 +219,7 @@ async def test_one_signs_in_to_a_server_that_wants_to_know_who_one_is(owner: Per
 
 @pytest.mark.long
 async def test_an_agent_is_written_used_changed_and_removed(owner: Person) -> None:
-    """P11, U2: what was typed and not saved is there again; what is wrong is told and loses nothing."""
+    """Unsaved text is restored, and an invalid agent is reported without losing text (P11, U2)."""
     await open_setup(owner, "agents")
     await owner.by("open-new-agent").press("Enter")
     await expect(owner.by("agent-name")).to_be_focused()
@@ -252,7 +256,7 @@ async def test_an_agent_is_written_used_changed_and_removed(owner: Person) -> No
 
 @pytest.mark.long
 async def test_who_comes_back_to_the_set_up_is_where_they_were(owner: Person) -> None:
-    """C12, U3: what was typed is seen at once. Where there is no skill yet, it is said what one is."""
+    """Typed text is visible immediately. Without any skill, the page explains what a skill is (C12, U3)."""
     await open_setup(owner, "agents")
     await expect(owner.page.get_by_text("A skill tells the model how to do something.")).to_be_visible()
     await owner.by("open-new-skill").click()
@@ -265,7 +269,7 @@ async def test_who_comes_back_to_the_set_up_is_where_they_were(owner: Person) ->
 
 @pytest.mark.long
 async def test_a_skill_is_written_loaded_changed_and_removed(owner: Person, tmp_path: Path) -> None:
-    """C12, P11: the model of the next turn loads it. Who edits what was changed meanwhile is told first."""
+    """The model of the next turn loads it. A user who edits an outdated skill is warned first (C12, P11)."""
     file = tmp_path / "config" / "dragoman" / "skills" / "bake" / "SKILL.md"
     await open_setup(owner, "agents")
     await owner.by("open-new-skill").click()
@@ -296,14 +300,14 @@ async def test_a_skill_is_written_loaded_changed_and_removed(owner: Person, tmp_
     await owner.by("save-skill").click()
     await expect(owner.by("skill-changed")).to_contain_text("changed since you opened it")
     await expect(owner.by("skill-now")).to_contain_text("2. Sleep.")
-    await expect(owner.by("skill-problem")).to_have_count(0)  # it is said once
+    await expect(owner.by("skill-problem")).to_have_count(0)  # the problem is reported once
     assert await violations(owner) == []
     await owner.by("save-skill").click()
     await expect(owner.by("skill-form")).to_have_count(0)
     assert "when: bread is wanted" in file.read_text("utf-8")
     await mine.get_by_test_id("edit-skill").click()
     await owner.by("skill-text").fill("Buy it.")
-    file.unlink()  # what was typed is for a new one then
+    file.unlink()  # the typed text is for a new skill then
     await owner.by("save-skill").click()
     await expect(owner.by("skill-name")).to_be_editable()
     await expect(owner.by("skill-text")).to_have_value("Buy it.")
@@ -333,7 +337,7 @@ async def test_the_set_up_is_chinese_where_the_page_is(owner: Person, browser: B
 
 @pytest.mark.long
 async def test_options_and_limits_are_set_for_one_conversation(owner: Person) -> None:
-    """R1: what is set is stored with the conversation; what is emptied is as usual again."""
+    """The conversation stores the settings, and an emptied setting returns to its default (R1)."""
     await owner.say("hello")
     await owner.sees("How can I help?")
     id = owner.page.url.rpartition("/")[2]
@@ -366,7 +370,7 @@ async def test_options_and_limits_are_set_for_one_conversation(owner: Person) ->
 
 @pytest.mark.long
 async def test_what_cannot_be_saved_stays_in_its_field_and_says_why(owner: Person) -> None:
-    """U3: also when the dialog was closed with Escape; what can be saved is."""
+    """This also holds if Escape closed the dialog. Valid values are saved (U3)."""
     await owner.say("hello")
     await owner.sees("How can I help?")
     id = owner.page.url.rpartition("/")[2]
@@ -434,7 +438,7 @@ async def _download(owner: Person) -> None:
 
 @pytest.mark.long
 async def test_a_folder_is_trusted_by_a_button_after_its_files_are_seen(owner: Person) -> None:
-    """P11: the answer names exactly what was shown."""
+    """The answer names exactly the files that were shown (P11)."""
     folder = {
         "folder": "/projects/notes",
         "state": "not_trusted",

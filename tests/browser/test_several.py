@@ -27,7 +27,7 @@ async def choose(person: Person, *models: str) -> None:
 
 @pytest.mark.long
 async def test_any_name_of_a_provider_may_be_asked(person: Person) -> None:
-    """T10: nobody lists all models."""
+    """No catalog lists all models (T10)."""
     await asked(person)
     await person.by("several-search").fill("stage/unlisted")
     await person.page.keyboard.press("Enter")
@@ -38,7 +38,7 @@ async def test_any_name_of_a_provider_may_be_asked(person: Person) -> None:
 
 
 async def test_one_is_compared_with_the_answer_that_is_there(person: Person) -> None:
-    """T10: which is not made again."""
+    """The existing answer is not generated again (T10)."""
     await asked(person)
     await choose(person, "alpha")
     sides = person.by("compared")
@@ -48,7 +48,9 @@ async def test_one_is_compared_with_the_answer_that_is_there(person: Person) -> 
 
 
 async def test_each_makes_a_version_and_they_are_compared(person: Person) -> None:
-    """T10: with what each called and used; one that fails keeps none from answering."""
+    """The comparison shows the calls and usage of each, and a failure does not keep the others from answering
+    (T10).
+    """
     await asked(person)
     await expect(person.by("ask-several")).to_be_disabled()
     await choose(person, "alpha", "broken", "beta")
@@ -70,7 +72,7 @@ async def test_each_makes_a_version_and_they_are_compared(person: Person) -> Non
 
 @pytest.mark.long
 async def test_they_answer_at_once_and_each_can_be_stopped(person: Person) -> None:
-    """T6 × T10: one that takes long holds no other up, and is stopped alone."""
+    """A slow model delays no other, and is stopped separately (T6 × T10)."""
     await asked(person)
     await choose(person, "slow", "alpha")
     sides = person.by("compared")

@@ -66,7 +66,7 @@ async def at_it(browser: Browser, url: str, user: str, path: str = "/", key: str
 
 
 async def begun(owner: Page) -> str:
-    """The owner has said something and was answered: → its id."""
+    """Send a message as the owner, wait for the answer, and return the conversation's ID."""
     await owner.get_by_test_id("composer-text").fill("look at it")
     await owner.keyboard.press("Enter")
     await expect(owner.get_by_test_id("answer")).to_contain_text("sda is fine")
@@ -84,7 +84,9 @@ async def say(page: Page, text: str) -> None:
 
 
 async def looks(page: Page, site: Site, view: str) -> None:
-    """As wide as phones and desktops, light and dark: axe-core finds nothing, nothing is cut off."""
+    """Check the view at phone and desktop widths, light and dark: axe-core finds nothing, and nothing is cut
+    off.
+    """
     colours: tuple[Literal["light", "dark"], ...] = ("light", "dark")
     for width in (390, 1280):
         for one in colours:
@@ -98,7 +100,7 @@ async def looks(page: Page, site: Site, view: str) -> None:
 
 
 async def test_the_owner_shares_it_by_the_keyboard(browser: Browser, tmp_path: Path) -> None:
-    """V1: adds, changes, removes; makes links, and revokes them."""
+    """The owner adds, changes and removes members, and makes and revokes links (V1)."""
     async with scene(tmp_path) as site, at_it(browser, site.url, "local") as owner:
         by, press = owner.get_by_test_id, owner.keyboard.press
         id = await begun(owner)
@@ -143,7 +145,9 @@ async def test_the_owner_shares_it_by_the_keyboard(browser: Browser, tmp_path: P
 
 
 async def test_an_invitation_is_accepted_after_signing_in(browser: Browser, tmp_path: Path) -> None:
-    """V1: once; who joins lands in it, sees whose it is, and can leave."""
+    """The invitation works once. A new member lands in the conversation, sees its owner, and can
+    leave (V1).
+    """
     async with scene(tmp_path) as site, at_it(browser, site.url, "local") as owner:
         id = await begun(owner)
         made = await site.post(f"/api/conversations/{id}/invitations", {"role": "answers"})
@@ -177,7 +181,9 @@ async def test_an_invitation_is_accepted_after_signing_in(browser: Browser, tmp_
 
 
 async def test_each_sees_what_the_role_may_do(browser: Browser, tmp_path: Path) -> None:
-    """V1, V2, V3: another user's call is answered but not edited, and a role that changes is seen at once."""
+    """A member can answer another user's call but not edit it, and a changed role shows immediately (V1, V2,
+    V3).
+    """
     async with scene(tmp_path, calls("wipe", disk="sda")) as site, at_it(browser, site.url, "local") as owner:
         id = await begun(owner)
         for name, role in (("ada", "takes_part"), ("bob", "answers"), ("eve", "reads")):
@@ -258,7 +264,9 @@ async def test_a_member_chooses_who_answers_one_message(browser: Browser, tmp_pa
 
 
 async def test_the_later_of_two_answers_is_told_who_was_first(browser: Browser, tmp_path: Path) -> None:
-    """V3: with the name; the page of the later one has not heard of the first."""
+    """The report names the first user, although the page of the second has not received that answer
+    yet (V3).
+    """
     async with scene(tmp_path, calls("wipe", disk="sda")) as site, at_it(browser, site.url, "local") as owner:
         id = await begun(owner)
         await share(site, id, "ada", "answers")
@@ -280,7 +288,9 @@ async def test_the_later_of_two_answers_is_told_who_was_first(browser: Browser, 
 
 
 async def test_a_link_shows_the_conversation_and_nothing_else(browser: Browser, tmp_path: Path) -> None:
-    """V1: live, below a path, without signing in; a frozen one stays; one that is revoked says so."""
+    """The link works live, below a path and without signing in. A frozen link stays unchanged, and a revoked
+    link reports that (V1).
+    """
     async with (
         scene(tmp_path, path="/chat") as site,
         shown_below("/chat", site.url) as url,
@@ -332,8 +342,9 @@ async def test_a_link_shows_the_conversation_and_nothing_else(browser: Browser, 
 async def test_three_browsers_two_nodes_one_killed_one_member_removed(
     browser: Browser, tmp_path: Path, postgres: Server
 ) -> None:
-    """V1, V3, N2: a node dies while a member's turn streams there. All see the turn to its end at the other
-    node, as it is stored; a member who is removed is out at once, and sees nothing of what follows."""
+    """A node dies while a member's turn streams there. All members see the turn to its stored end at the
+    other node. A removed member is out immediately, and sees nothing of what follows (V1, V3, N2).
+    """
     asked: list[str] = []
 
     def play(body: Body) -> Reply:

@@ -1,4 +1,4 @@
-"""M5: sound that is recorded, written down, played and read aloud, by models or by the browser itself."""
+"""M5: audio is recorded, transcribed, played and read aloud, by models or by the browser itself."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def record(person: Person) -> None:
 
 @pytest.mark.long
 async def test_what_is_recorded_is_attached_and_written_down(speaker: Person, media: MediaServer) -> None:
-    """M5: with level and time; a recording can be called off."""
+    """The UI shows level and time, and a recording can be cancelled (M5)."""
     await choose(speaker, "whisper-large-v3")
     await speaker.by("composer-text").fill("names: Ada")
     await expect(speaker.by("modality")).to_contain_text("Attach a recording")
@@ -145,7 +145,7 @@ async def test_an_answer_is_read_aloud_by_the_model_that_speaks(listener: Person
 async def test_a_spoken_answer_is_heard_while_it_comes_and_goes_on_in_its_player(
     speaker: Person, media: MediaServer
 ) -> None:
-    """M5: the model has not ended when one hears it; the player goes on where one was."""
+    """The audio starts before the model has ended, and the player continues at the same position (M5)."""
     media.sound, go_on = wav(120.0), asyncio.Event()
     media.instead = [speaks_slowly(media, 30_000, go_on)]
     await choose(speaker, "tts-1")
@@ -192,7 +192,7 @@ async def test_sound_is_dropped_into_the_message(speaker: Person) -> None:
       const event = new DragEvent("drop", {dataTransfer: data, bubbles: true, cancelable: true});
       document.body.dispatchEvent(event);
     }"""
-    await expect(speaker.by("microphone")).to_be_visible()  # what takes files comes with it
+    await expect(speaker.by("microphone")).to_be_visible()  # appears together with the attachment button
     await speaker.page.evaluate(drop, list(wav(0.1)))
     await expect(speaker.by("attachment")).to_contain_text("memo.wav")
 
@@ -213,7 +213,7 @@ window.webkitSpeechRecognition = window.SpeechRecognition = class {
 
 @pytest.mark.long
 async def test_without_models_the_browser_itself_listens_and_reads(browser: Browser, server: Server) -> None:
-    """M5: its own speech, which is not in a browser without a screen: another stands in for it."""
+    """The browser uses its own speech. A headless browser has none, so the test substitutes it (M5)."""
     async with at_the_page(browser, server) as person:
         await person.page.add_init_script(SPEECH)
         await person.page.reload()
@@ -232,7 +232,7 @@ async def test_without_models_the_browser_itself_listens_and_reads(browser: Brow
 
 @pytest.mark.long
 async def test_a_film_is_no_sound(speaker: Person) -> None:
-    """M2: what nobody here takes leads to the list of models."""
+    """If no model here takes a file, the UI leads to the list of models (M2)."""
     await choose(speaker, "reader")
     film: FilePayload = {"name": "a.mp4", "mimeType": "video/mp4", "buffer": b"film"}
     await speaker.by("attach-file").set_input_files(files=film)

@@ -1,4 +1,4 @@
-"""Two tabs, a slow network, a look elsewhere: what one reads and writes stays where it is (S2, T13, E2)."""
+"""Check that text and reading position survive two tabs, a slow network and navigation (S2, T13, E2)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.browser.test_queue import queue
 pytestmark = MARKS
 
 
-# A tab that is not seen, and what it notifies of.
+# A hidden tab and its notifications.
 HIDDEN = """
 window.told = [];
 window.Notification = class extends EventTarget {
@@ -80,7 +80,7 @@ async def test_what_is_edited_in_the_queue_stays_open_when_another_one_is_kept(p
 
 @pytest.mark.long
 async def test_what_was_being_written_outlives_its_conversation(person: Person) -> None:
-    """S2: somebody deletes it elsewhere, and the page hears of it, or finds it gone when it asks for news."""
+    """Another tab deletes it, and the page receives the event or finds it gone at its next request (S2)."""
     await person.say("hello")
     await person.sees("How can I help?")
     await person.by("composer-text").fill("and another thing")
@@ -101,7 +101,7 @@ async def test_what_was_being_written_outlives_its_conversation(person: Person) 
 
 @pytest.mark.long
 async def test_what_is_typed_and_attached_meanwhile_is_there_when_the_network_is_slow(person: Person) -> None:
-    """S2: while a conversation is begun, and while a file is on its way and one looks elsewhere."""
+    """This holds while a conversation is created, and while a file uploads and the user is elsewhere (S2)."""
     go = asyncio.Event()
 
     async def hold(route: Route) -> None:
@@ -112,7 +112,7 @@ async def test_what_is_typed_and_attached_meanwhile_is_there_when_the_network_is
     await person.say("hello")
     await person.by("composer-text").press_sequentially("and then")
     leave = "dispatchEvent(new Event('beforeunload', {cancelable: true}))"
-    assert not await person.page.evaluate(leave)  # who reloads now is asked
+    assert not await person.page.evaluate(leave)  # a reload now asks for confirmation
     go.set()
     await person.sees("How can I help?")
     await expect(person.by("send")).to_be_enabled()
@@ -135,7 +135,7 @@ async def test_what_is_typed_and_attached_meanwhile_is_there_when_the_network_is
 
 @pytest.mark.long
 async def test_a_reader_stays_where_they_read(person: Person) -> None:
-    """E2: somebody says something in another tab, and another version is looked at."""
+    """Another tab sends a message, and this one shows another version (E2)."""
     id = await bring(person, 20)
     await person.page.goto(f"{person.server.url}/c/{id}")
     await expect(person.page.get_by_text("Message 19.")).to_be_in_viewport()
@@ -154,13 +154,13 @@ async def test_a_reader_stays_where_they_read(person: Person) -> None:
     await person.by("versions").first.get_by_role("button").first.click()
     await person.sees("How can I help?")
     await expect(person.by("versions").first).to_be_in_viewport()
-    await person.say("hello")  # who says something wants to see what comes of it
+    await person.say("hello")  # a user who sends a message wants to see the result
     await expect(person.by("message").last).to_be_in_viewport()
 
 
 @pytest.mark.long
 async def test_an_answer_and_a_setting_hold_in_every_tab_and_none_undoes_anothers(person: Person) -> None:
-    """P6, P3: what may run without a click, above all."""
+    """This matters most for what can run without a click (P6, P3)."""
     await person.say("note")
     await expect(person.question).to_be_visible(timeout=60_000)
     tab = await another_tab(person)
@@ -180,7 +180,7 @@ async def test_an_answer_and_a_setting_hold_in_every_tab_and_none_undoes_another
 
 @pytest.mark.long
 async def test_the_branch_that_was_chosen_last_is_shown_whatever_answer_comes_last(person: Person) -> None:
-    """T10: who goes on there must not answer to what they do not see."""
+    """A user who continues there must not answer a message that is not shown (T10)."""
     await person.say("hello")
     await person.sees("How can I help?")
     shown = person.by("versions")
@@ -208,7 +208,9 @@ async def test_the_branch_that_was_chosen_last_is_shown_whatever_answer_comes_la
 
 
 async def test_what_two_tabs_send_at_the_same_time_queues_and_an_end_is_notified(person: Person) -> None:
-    """T4, T13: the second message is no error; the notification tells of the end while the tab is hidden."""
+    """The second message causes no error, and a notification reports the end while the tab is hidden (T4,
+    T13).
+    """
     await person.say("hello")
     await person.sees("How can I help?")
     tab = Person(await person.page.context.new_page(), person.server)

@@ -1,4 +1,4 @@
-"""Talking: sending, streaming, stopping, versions, branches; and what is said stays where it was said."""
+"""Check sending, streaming, stopping, versions and branches, and that a message stays in its conversation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ pytestmark = MARKS
 
 
 async def test_what_comes_before_the_first_key_is_at_most_90_kb(browser: Browser, server: Server) -> None:
-    """U3: everything that the browser receives, headers included. The rest comes when it is wanted."""
+    """The limit covers everything that the browser receives, headers included. The rest loads on
+    demand (U3).
+    """
     received: dict[str, float] = {}
 
     def note(loaded: dict[str, Any]) -> None:
@@ -40,7 +42,7 @@ async def test_what_comes_before_the_first_key_is_at_most_90_kb(browser: Browser
 
 
 async def test_an_answer_streams_in_and_is_stopped_by_a_click_or_a_key_and_up_edits(person: Person) -> None:
-    """T6: and what it has said stays when it is stopped."""
+    """The streamed text stays when the answer is stopped (T6)."""
     await person.say("slow")
     await person.sees("word word")
     await expect(person.by("stop")).to_be_visible()
@@ -60,7 +62,8 @@ async def test_an_answer_streams_in_and_is_stopped_by_a_click_or_a_key_and_up_ed
     await person.by("rerun").last.click()
     await person.by("rerun-same").click()
     await expect(person.by("versions")).to_contain_text("2/2")
-    await person.by("compare-versions").click()  # the version before is there while another is written
+    # the previous version is visible while another one is written
+    await person.by("compare-versions").click()
     await expect(person.by("compared").first).to_contain_text("word word")
     await person.page.keyboard.press("Escape")
     await person.by("stop").click()
@@ -77,7 +80,7 @@ async def test_an_answer_streams_in_and_is_stopped_by_a_click_or_a_key_and_up_ed
 
 @pytest.mark.long
 async def test_what_arrived_is_not_given_back_where_its_answer_was_lost(person: Person) -> None:
-    """U2: it would be said twice."""
+    """The message would otherwise be sent twice (U2)."""
 
     async def lose(route: Route) -> None:
         await route.fetch()
@@ -116,7 +119,7 @@ async def test_a_turn_that_failed_says_so_under_what_was_said_last(person: Perso
 
 @pytest.mark.long
 async def test_a_request_that_is_tried_again_tells_when_and_why(person: Person) -> None:
-    """R6: also to who comes while it waits; and it can be stopped meanwhile."""
+    """A client that connects during the wait sees it too, and can stop the turn (R6)."""
     await person.say("hello")
     await person.sees("How can I help?")
     await person.say("busy")
@@ -174,7 +177,8 @@ async def test_an_answer_is_run_again_and_both_versions_stay_and_a_fork_is_anoth
     await person.by("rerun").last.click()
     await person.by("rerun-same").click()
     await expect(person.by("versions").last).to_contain_text("2/2", timeout=60_000)
-    await expect(person.by("composer-text")).to_be_focused()  # what was pressed went with the version before
+    # the pressed button disappeared with the previous version
+    await expect(person.by("composer-text")).to_be_focused()
     await person.by("versions").last.get_by_role("button").first.click()
     await expect(person.by("versions").last).to_contain_text("1/2")
     await person.by("compare-versions").last.click()
@@ -212,7 +216,7 @@ async def test_what_was_said_is_edited_and_the_old_version_stays(person: Person)
 
 @pytest.mark.long
 async def test_a_message_waits_for_a_running_turn_which_is_steered_and_stopped(person: Person) -> None:
-    """T4, T13, T6: its tool is stopped, and what was to steer it stays."""
+    """The running tool is stopped, and the steering message stays (T4, T13, T6)."""
     await person.say("nap")
     await person.sees_call("running")
     id = person.page.url.rpartition("/")[2]
@@ -249,7 +253,7 @@ async def test_conversations_are_found_by_what_was_said(browser: Browser, server
 
 @pytest.mark.long
 async def test_an_attachment_goes_with_the_message(person: Person) -> None:
-    """S4: and who takes one away by the keyboard goes on from the next, or from the field."""
+    """A user who removes an attachment by keyboard continues from the next one, or from the field (S4)."""
     note: FilePayload = {"name": "a.txt", "mimeType": "text/plain", "buffer": b"hello"}
     other: FilePayload = {"name": "b.txt", "mimeType": "text/plain", "buffer": b"bye"}
     await person.by("attach-file").set_input_files(files=[other, note])
@@ -278,7 +282,9 @@ async def test_however_much_is_attached_the_field_stays_in_view(person: Person) 
 
 
 async def test_a_conversation_is_renamed_and_deleted(person: Person) -> None:
-    """S1, U5: a deletion can be undone for a moment, then the server is told. Keys go on where one was."""
+    """A deletion can be undone for a moment before the server receives it, and the keyboard focus stays (S1,
+    U5).
+    """
     await person.say("hello")
     await person.sees("How can I help?")
     id = person.page.url.rpartition("/")[2]
@@ -306,7 +312,7 @@ async def test_a_conversation_is_renamed_and_deleted(person: Person) -> None:
             await person.by("delete").click()
             await expect(row).to_have_count(0)
             if undo:
-                await undo()  # who goes back to it may say something there
+                await undo()  # a user who returns to it can send a message there
                 await expect(row).to_be_visible()
         await person.page.keyboard.press("Control+k")
         await person.by("palette").get_by_role("combobox").fill("Regards")

@@ -16,7 +16,9 @@ pytestmark = MARKS
 
 
 async def test_a_turn_of_forty_calls_and_two_waits_is_shown_as_a_waterfall(person: Person) -> None:
-    """O3: steps, requests, calls and waits; why each ran, by which rule and by whose answer."""
+    """The waterfall shows steps, requests, calls and waits, and for each call the rule and the answer that
+    let it run (O3).
+    """
     await person.say("forty")
     for _ in range(2):
         await expect(person.by("allow").first).to_be_visible()
@@ -49,7 +51,7 @@ async def test_a_turn_of_forty_calls_and_two_waits_is_shown_as_a_waterfall(perso
 
 @pytest.mark.long
 async def test_the_waterfall_fits_on_a_phone_in_either_light(person: Person) -> None:
-    """O3, U8: nothing is cut off at the side, and every bar can be told from the ground."""
+    """Nothing is cut off at the side, and every bar differs from the background (O3, U8)."""
     await person.say("add")
     await person.sees("It is 5.")
     await person.page.set_viewport_size({"width": 360, "height": 640})
@@ -66,7 +68,7 @@ async def test_the_waterfall_fits_on_a_phone_in_either_light(person: Person) -> 
 
 @pytest.mark.long
 async def test_what_fills_the_context_is_told(browser: Browser, tmp_path: Path) -> None:
-    """O3: by who brought it, the largest first, where it is known what the model takes."""
+    """The parts are grouped by source, largest first, if the model's context size is known (O3)."""
     async with loopback(obey) as model:
         config = furnish(tmp_path, model.url)
         known = config.read_text("utf-8") + "\n[providers.stage.models.model]\ncontext = 20_000\n"

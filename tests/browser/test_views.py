@@ -1,4 +1,6 @@
-"""Every view, as wide as phones and desktops, light and dark: axe-core finds nothing, nothing is cut off."""
+"""Check every view at phone and desktop widths, light and dark: axe-core finds nothing, nothing is
+cut off.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ pytestmark = MARKS
 COLOURS: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 LOOKS = list(product((390, 1280, 1920), COLOURS))
 
-# What fades would be read half-way.
+# A fading element would be measured halfway.
 RESTED = """async () => { for (let n = 0; n < 2; n++) await new Promise(requestAnimationFrame);
   for (const one of document.getAnimations())
     if (one.effect.getTiming().iterations !== Infinity) one.finish() }"""
@@ -28,7 +30,7 @@ WIDE = "document.documentElement.scrollWidth - innerWidth"
 async def test_axe_finds_nothing_in_any_view(
     browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """U3: each view in one look, the next in the next; in a sweep, each in all."""
+    """Each run checks each view in one appearance, and a sweep checks each view in all (U3)."""
     for name in ("CONFIG", "DATA"):
         monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")

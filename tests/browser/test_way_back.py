@@ -1,4 +1,4 @@
-"""B2, B3 in the page: a write is seen before it is allowed and after, taken back, and done again."""
+"""B2, B3 in the web UI: a write is shown before and after approval, undone and redone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ pytestmark = MARKS
 
 
 def nothing_at(file: Path) -> Path:
-    """All tests of a process share one folder: what another wrote there would not be overwritten unread."""
+    """Remove this file: all tests of a process share a folder, and a file of another test would not be
+    overwritten unread.
+    """
     file.unlink(missing_ok=True)
     return file
 
@@ -77,7 +79,9 @@ async def test_the_steps_of_a_turn_are_looked_at_one_by_one(person: Person, serv
 
 
 async def test_one_file_of_two_is_undone(person: Person, server: Server) -> None:
-    """B3: from the review; the other stays, and under the answer both can be undone still."""
+    """The undo starts from the review, the other file stays, and the answer still offers to undo
+    both (B3).
+    """
     one, two = (nothing_at(server.config.with_name(name)) for name in ("one.txt", "two.txt"))
     await person.say("two drafts")
     for _ in range(2):
@@ -101,7 +105,7 @@ async def test_one_file_of_two_is_undone(person: Person, server: Server) -> None
 
 @pytest.mark.long
 async def test_a_fork_gets_a_folder_of_its_own(person: Person, server: Server) -> None:
-    """B3: offered where files were written; what it does afterwards is done to its copy."""
+    """The option is offered if files were written, and later writes go to the copy (B3)."""
     file = nothing_at(server.config.with_name("draft.txt"))
     await person.say("draft")
     await person.by("allow").click()
@@ -120,7 +124,9 @@ async def test_a_fork_gets_a_folder_of_its_own(person: Person, server: Server) -
 
 @pytest.mark.long
 async def test_one_change_of_three_is_refused_and_another_edited(person: Person, server: Server) -> None:
-    """B2 × P3: in both layouts; what is written is what was chosen, and can be taken back and done again."""
+    """This works in both layouts. The written text is the chosen one, and can be undone and redone
+    (B2 × P3).
+    """
     file = server.config.with_name("poem.txt")
     file.write_text(POEM, "utf-8")
     await person.say("revise")
@@ -145,7 +151,7 @@ async def test_one_change_of_three_is_refused_and_another_edited(person: Person,
     assert await place.inner_text() != before
     await text.fill((await text.input_value()).replace("\nand more", ""))
     await expect(counts).to_have_text("+2 −1")
-    await person.page.reload()  # what was chosen and written stands there again
+    await person.page.reload()  # choices and typed text are restored
     await expect(diff.get_by_test_id("hunk-made").nth(1)).not_to_be_checked()
     await expect(text).to_have_value(re.compile("more of mine"))
     await person.by("allow").click()
@@ -163,7 +169,7 @@ async def test_one_change_of_three_is_refused_and_another_edited(person: Person,
 async def test_a_diff_is_said_to_be_the_models_while_the_arguments_are_others(
     person: Person, server: Server
 ) -> None:
-    """B2 × P3; and a write that changes nothing says so."""
+    """A write that changes nothing is reported as such (B2 × P3)."""
     file = nothing_at(server.config.with_name("draft.txt"))
     await person.say("draft")
     await person.by("edit-arguments").click()

@@ -12,8 +12,9 @@ from tests.browser.test_way_back import nothing_at
 
 pytestmark = MARKS
 
-# Controls that cannot be used where they stand: out of the window, cut off by nothing that scrolls, or under
-# something else. What is only scrolled away is no fault, nor what the button to the end floats over.
+# Controls that cannot be used in place: outside the window, cut off without scrolling, or covered by another
+# element. Content that is only scrolled away is not a fault, nor is content under the button that scrolls to
+# the end.
 FAULTS = """() => {
   const faults = [];
   const said = e => e.dataset.testid ?? (e.ariaLabel || e.textContent.trim() || e.outerHTML).slice(0, 80);
@@ -45,7 +46,7 @@ FAULTS = """() => {
   return faults;
 }"""
 
-# What is focused looks otherwise than without the focus: itself, or what is around it.
+# A focused element, or its surroundings, differs from its unfocused state.
 SEEN = """() => {
   const e = document.activeElement;
   if (!e || e === document.body) return "nothing has the focus";
@@ -93,7 +94,7 @@ async def talk(person: Person) -> None:
 
 
 async def views(person: Person) -> AsyncIterator[str]:
-    """Every main view in turn, by name; each is left as it was found."""
+    """Open every main view in turn, yield its name, and restore it afterwards."""
     yield "a question"
     for key, view in (("Alt+i", "inbox"), ("Control+k", "palette")):
         await person.page.keyboard.press(key)
@@ -132,7 +133,7 @@ async def test_from_right_to_left_the_page_is_its_own_mirror(browser: Browser, s
         column = await person.by("message").last.bounding_box()
         assert said is not None
         assert column is not None
-        assert abs(said["x"] - column["x"]) < 2  # what a person says stands at the end of the line
+        assert abs(said["x"] - column["x"]) < 2  # messages of the user are aligned to the end of the line
         await person.by("header-menu").click()
         menu = await person.page.get_by_role("menu").bounding_box()
         assert menu is not None
@@ -191,7 +192,9 @@ async def test_at_twice_the_size_everything_is_reached_and_nothing_is_cut_off(
 
 
 async def test_the_main_way_with_the_keyboard_alone(person: Person) -> None:
-    """Begin, say, answer, set, search, go elsewhere: the focus is seen at every step."""
+    """The user begins, sends, answers, changes settings, searches and navigates, and the focus is visible at
+    every step.
+    """
     keys, page = person.page.keyboard, person.page
 
     async def seen() -> None:

@@ -49,7 +49,7 @@ class Person:
         self.program.delaybeforesend = None
 
     def sees(self, text: str) -> str:
-        """Waits for it, in whatever colours. What came before, without what only moves the cursor."""
+        """Wait for the text in any colors. Return the text before it, without cursor movements."""
         self.program.expect(f"(?:{ESCAPES})*".join(map(re.escape, text)))
         return without_escapes(self.program.before or "")
 
@@ -79,7 +79,7 @@ class Person:
         return self.process.exitcode
 
     def kill(self) -> None:
-        """The program: nothing is put in order."""
+        """Kill the program without any cleanup."""
         self.process.kill()
         self.process.join()
 
@@ -109,7 +109,7 @@ def without_escapes(text: str) -> str:
 
 @contextmanager
 def playing(folder: Path) -> Iterator[str]:
-    """The address of a model in a process of its own, which plays what a message names (`plays.py`)."""
+    """Yield the address of a model in a separate process, which plays what a message names (`plays.py`)."""
     command = python("-m", "tests.browser.plays", str(folder))
     with Popen(command, stdout=PIPE, text=True, cwd=Path(__file__).parents[2]) as process:
         try:

@@ -1,4 +1,4 @@
-"""The real program, started as a person would; what it printed and how it ended."""
+"""Start the real program as a user would, and return its output and exit status."""
 
 from __future__ import annotations
 
@@ -47,18 +47,19 @@ class Ended:
 
 
 def clean_environment(folder: Path) -> dict[str, str]:
-    """The environment of a person with no keys and no settings, whose own folders are in this one, which they
-    trust: what comes with a folder they do not is in `commands/test_trust.py`."""
+    """Return the environment of a user without keys or settings. The user's own folders are inside this
+    folder, which is trusted: `commands/test_trust.py` covers folders that are not.
+    """
     private = ("_API_KEY", "DRAGOMAN_", "COVERAGE_", "EDITOR", "VISUAL")
     rest = {name: value for name, value in os.environ.items() if not any(word in name for word in private)}
     home = folder / "home"
     own = {"XDG_DATA_HOME": str(home / "data"), "XDG_CONFIG_HOME": str(home / "config")}
-    # Who is asked must not depend on whether bubblewrap is installed: `tools/cage` tests that.
+    # Approval requests must not depend on whether bubblewrap is installed: `tools/cage` tests that.
     return {**rest, **own, "DRAGOMAN_TRUST": str(folder), "DRAGOMAN_SHELL_CAGE": "off"}
 
 
 async def started(*arguments: str, folder: Path, stdin: int = PIPE, **environment: str) -> Process:
-    """The program, running in this folder. It is killed by `KILL`."""
+    """Start the program in this folder. `KILL` kills it."""
     return await asyncio.create_subprocess_exec(
         *python("-m", "dragoman", *arguments),
         cwd=folder,
@@ -70,8 +71,9 @@ async def started(*arguments: str, folder: Path, stdin: int = PIPE, **environmen
 
 
 async def program(*arguments: str, folder: Path, stdin: str | bytes = "", **environment: str) -> Ended:
-    """From start to end, with this on its standard input: a real process, though not one that imports
-    everything anew. Where it is not left to end by itself, there is `started`."""
+    """Run the program to its end with this standard input, in a real process that does not import everything
+    again. Use `started` for a program that does not end by itself.
+    """
     with tempfile.TemporaryDirectory() as place:
         streams = [Path(place) / name for name in ("in", "out", "err")]
         streams[0].write_bytes(stdin.encode() if isinstance(stdin, str) else stdin)
@@ -91,8 +93,9 @@ async def program(*arguments: str, folder: Path, stdin: str | bytes = "", **envi
 
 
 def invoke(*arguments: str, input: str | bytes | None = None, **extra: Any) -> Result:
-    """In this process. To describe all commands, as is done anew each time, takes longer than most run:
-    there are those beside which it stands."""
+    """Run a command in this process. Describing all commands takes longer than most of them run, and happens
+    on each call, so only the group of this command is registered.
+    """
     beside = copy(app)
     beside.registered_groups = [group for group in app.registered_groups if arguments[0] in _names(group)]
     return CliRunner().invoke(beside, arguments, input=input, **extra)
@@ -108,7 +111,7 @@ def become_with(
 
 
 def become(arguments: Sequence[str], folder: Path, environment: dict[str, str]) -> None:
-    """The program, in a process that was forked off for it and has its three streams."""
+    """Run the program in a forked process that has its three streams."""
     sys.stdin, sys.stdout, sys.stderr = (
         os.fdopen(number, mode, encoding="utf-8", closefd=False, buffering=1 if os.isatty(number) else -1)
         for number, mode in enumerate("rww")

@@ -1,4 +1,6 @@
-"""What can go wrong outside of us: each is one line that says what to do, a status, and never a traceback."""
+"""Check failures outside the program: each prints one line with what to do, sets a status, and shows no
+traceback.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 
 def complaint(ended: Ended, status: int) -> str:
-    """The one line on standard error, beside those that tell of waiting."""
+    """Return the only line on standard error, apart from messages about waiting."""
     assert ended.status == status
     (line,) = (line for line in ended.err.splitlines() if ": attempt " not in line)
     return line
@@ -101,7 +103,7 @@ async def test_a_full_disk_is_told(stage: Path) -> None:
         preexec_fn=limit_file_size,
     )
     _, err = await asyncio.wait_for(process.communicate(), PATIENCE)
-    assert process.returncode == 2  # no store can be made where the settings want it
+    assert process.returncode == 2  # the store cannot be created where the settings place it
     assert b"Traceback" not in err
     assert b"chat.db" in err
     assert b"disk" in err
@@ -113,7 +115,7 @@ def test_a_chat_survives_a_full_disk(stage: Path, cli: Cli) -> None:
     somebody.says("hello")
     somebody.sees("check whether")
     somebody.sees("› ")
-    somebody.sees("hello")  # what could not be said stands there again
+    somebody.sees("hello")  # the unsent message is in the field again
     somebody.types(f"{CTRL_C}/help")
     somebody.sees("/quit")
     before = somebody.sees("› ")
@@ -131,7 +133,7 @@ async def test_answers_can_be_piped_into_other_programs(stage: Path) -> None:
     assert piped == (0, "It is 5.\n", "")
     long = " ".join((*PROGRAM, "run", "long"))
     cut = await _shell(stage, f'{long} | {sys.executable} -c "{first}"')
-    assert cut == (0, "", "")  # whoever reads no further is no error to tell of
+    assert cut == (0, "", "")  # a reader that closes the pipe early is not an error
 
 
 async def test_closed_streams_and_few_letters_are_no_error(stage: Path) -> None:
@@ -145,7 +147,7 @@ async def test_closed_streams_and_few_letters_are_no_error(stage: Path) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no file that is always full")
 async def test_a_turn_whose_answer_cannot_be_written_is_cancelled(stage: Path) -> None:
-    """T6: nobody would know of one that is left interrupted."""
+    """The user would not learn of a turn that is left interrupted (T6)."""
     run = " ".join(python("-m", "dragoman", "run", "--json", "add"))
     status, _, err = await _shell(stage, f"{run} >/dev/full")
     assert (status, "No space left" in err, "Traceback" in err) == (1, True, False)
@@ -191,7 +193,7 @@ def test_a_folder_that_is_none_cannot_be_trusted(cli: Cli) -> None:
 
 
 def test_a_list_in_a_pipe_is_not_folded(cli: Cli) -> None:
-    """What one model takes and costs stands on its line, so that `grep` finds it."""
+    """The properties of a model are on its own line, so that `grep` finds them."""
     (line,) = (one for one in cli("models", "openai").out.splitlines() if "openai/gpt-5.4*" in one)
     assert "image, file" in line
     assert "$" in line

@@ -1,4 +1,4 @@
-"""What a shell completes, the example that every command shows, and the function that it calls."""
+"""Check shell completion, the example of every command, and the function that each command calls."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _commands(flags: type[Flags] = Flags) -> Iterator[type[Flags]]:
 
 
 def test_every_command_names_a_function_that_takes_its_parameters() -> None:
-    """It is named by a string, which no type checker follows."""
+    """A string names the function, and no type checker follows it."""
     commands = {*_commands()}
     groups = [group.typer_instance for group in app.registered_groups]
     assert len(commands) == sum(len(group.registered_commands) for group in groups if group is not None)

@@ -1,4 +1,4 @@
-"""Ids may be shortened."""
+"""Check that ID prefixes work."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_ids_may_be_shortened_as_long_as_one_is_meant() -> None:
 
 
 async def test_the_latest_turn_is_found_behind_a_conversation_without_any(tmp_path: Path) -> None:
-    """S1: one that was imported is the last used, and nothing was said in it here."""
+    """An imported conversation is the last used one, and has no turn here (S1)."""
     async with runtime_with(tmp_path, [says("one"), says("two")]) as runtime:
         first = await runtime.send("1")
         await first.result()

@@ -1,4 +1,6 @@
-"""Settings become a house: its tools, agents, skills and rules, and what was left out."""
+"""Check that settings produce a runtime with its tools, agents, skills and rules, and report what was left
+out.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ def opened(folder: Path, text: str, script: Script = ()) -> Built:
 
 
 async def test_formatters_of_the_file_run_after_a_write(tmp_path: Path) -> None:
-    """B2: in their order; one that is switched off does not, and a program in the workspace is protected."""
+    """They run in order, a disabled one does not run, and a program in the workspace is protected (B2)."""
     (tmp_path / "up.py").write_text(
         "import sys; f = sys.argv[1]; t = open(f).read(); open(f, 'w').write(t.upper())"
     )
@@ -65,7 +67,9 @@ enabled = false
 async def test_the_program_of_a_formatter_is_protected_before_it_is_there(
     tmp_path: Path, words: list[str], workspace: str
 ) -> None:
-    """B2 × R9: whoever could write it unasked could run whatever they like, in any of the folders."""
+    """A model that could write the program without approval could run anything, in any of the folders (B2 ×
+    R9).
+    """
     (tmp_path / "other").mkdir()
     text = f"""
 allow = ["files.write"]
@@ -182,7 +186,7 @@ def test_what_cannot_be_is_said(tmp_path: Path, text: str, words: str) -> None:
 
 
 async def test_what_becomes_code_or_prompt_is_asked_about_whatever_is_allowed(tmp_path: Path) -> None:
-    """P1: and the store cannot be read or written at all."""
+    """The store cannot be read or written at all (P1)."""
     paths = ["tools/evil.py", "skills/x/SKILL.md", ".dragoman/skills/x/SKILL.md", "dragoman.toml"]
     script = [*(calls("write_file", path=path, text="x") for path in paths), says("done")]
     bold = 'allow = ["files.*"]\n[agents.bold]\nallow = ["files.*"]'
@@ -213,7 +217,7 @@ async def test_attachments_in_the_workspace_are_out_of_bounds(tmp_path: Path) ->
 
 
 def test_a_rule_or_tool_that_is_not_there_is_told(tmp_path: Path) -> None:
-    """P1: a word that concerns nothing protects nobody."""
+    """A word that matches nothing protects nothing (P1)."""
     text = 'allow = ["files.*", "mcp.x.*"]\ndeny = ["deploy"]\n[agents.x]\ntools = ["files.nope", "files"]'
     warnings = opened(tmp_path, text).warnings
     assert len(warnings) == 2
@@ -237,7 +241,9 @@ def test_a_misspelled_denial_is_an_error(tmp_path: Path, text: str) -> None:
 
 
 def test_results_are_reviewed_by_patterns(tmp_path: Path) -> None:
-    """P5: built-in tools, too; what concerns nothing is told, and what is misspelled is an error."""
+    """This includes built-in tools. A pattern without matches is reported, and a misspelled one is an error
+    (P5).
+    """
     lines = [
         'read_file = "always"',
         '"files.write" = "on_error"',

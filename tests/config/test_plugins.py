@@ -52,7 +52,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 async def _system(start: Path) -> str:
-    """What a model is told where the settings of this folder hold."""
+    """Return the system prompt under the settings of this folder."""
     model = ScriptedModel([says("Hi.")])
     built = build_runtime(load(start=start), model=model)
     assert built.warnings == []
@@ -63,7 +63,7 @@ async def _system(start: Path) -> str:
 
 
 async def test_a_plugin_of_ones_own_folder_acts(own: Path, tmp_path: Path) -> None:
-    """H1: with the tools it brings; its table has its parameters, or leaves it out."""
+    """It adds its tools, and its settings table supplies or omits its parameters (H1)."""
     (own / "plugins" / "motto.py").write_text(MOTTO)
     assert "Per aspera." in await _system(tmp_path)
     assert "recite" in await _system(tmp_path)
@@ -170,7 +170,7 @@ def {name}(thing: Thing) -> str:
 
 
 async def test_files_of_one_name_are_modules_of_their_own(own: Path, tmp_path: Path) -> None:
-    """T1: in `tools` and in `plugins`, and in two folders; each finds its own types."""
+    """This holds in `tools` and in `plugins`, and in two folders. Each file finds its own types (T1)."""
     first, second = own / "tools" / "same.py", tmp_path / "other" / "tools" / "same.py"
     third = own / "plugins" / "same.py"
     for file, field in ((first, "one"), (second, "two"), (third, "three")):
@@ -214,8 +214,9 @@ asyncio.run(main())
 
 @pytest.mark.slow
 def test_installed_packages_bring_plugins_tools_and_providers(own: Path, tmp_path: Path) -> None:
-    """By entry points: named in the settings where they act, known by their name where they only can be
-    chosen. A provider that is known keeps its address."""
+    """Packages use entry points: active ones are named in the settings, and optional ones are known by name.
+    A known provider keeps its address.
+    """
     site = tmp_path / "site"
     meta = site / "acme_dragoman-1.0.dist-info"
     meta.mkdir(parents=True)

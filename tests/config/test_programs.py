@@ -1,4 +1,4 @@
-"""P11, P12: what settings start is covered by trust, and no tool writes it without a question."""
+"""P11, P12: trust covers the programs that settings start, and no tool writes them without approval."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def opened(folder: Path, script: Script) -> Runtime:
 
 
 async def because(folder: Path, path: str) -> list[str]:
-    """The causes of what is asked when a tool writes this file, though a rule allows it."""
+    """Return the causes of the approval request when a tool writes this file, although a rule allows it."""
     asked = []
     async with opened(folder, [calls("write_file", path=path, text="x"), says("done")]) as runtime:
         turn = await runtime.send("go")
@@ -203,7 +203,7 @@ async def test_what_the_configuration_of_git_starts_is_asked_about(repository: P
 
 @pytest.fixture(params=["folder of a repository", "linked worktree"])
 def part(project: Path, request: pytest.FixtureRequest) -> Path:
-    """A folder whose repository is configured elsewhere, and starts what lies in it."""
+    """Return a folder whose repository is configured elsewhere, and starts programs from the folder."""
     git = ["git", "-c", "user.name=n", "-c", "user.email=a@b", "-C", str(project)]
     subprocess.run([*git, "init", "-q"], check=True)
     folder, base = project / "part", "part/"
@@ -227,7 +227,7 @@ async def test_p12_a_repository_protects_what_it_starts_in_every_folder(part: Pa
 
 
 def test_p12_what_git_includes_counts_as_it_is_now(repository: Path) -> None:
-    """P12 x a running program: what an included file names is protected as soon as it names it."""
+    """A program named by an included file is protected as soon as it is named (P12 x a running program)."""
     subprocess.run(["git", "-C", repository, "config", "include.path", "../more.cfg"], check=True)
     find = workspaces_of(settings_of(repository), StoreFile(repository.parent / "chat.db"))[0].find_bounds
     assert not any(rule.pattern == "st/run" for rule in find())
@@ -251,7 +251,9 @@ command = ["./fmt/f.sh"]
 
 @pytest.mark.parametrize("name", ["bin/run.sh", "srv/server.py", "fmt/f.sh", "srv/helper.py"])
 def test_a_program_that_changed_asks_again(project: Path, name: str) -> None:
-    """P11: each file that settings start, and the code beside it; data that a server writes is not code."""
+    """This covers each file that settings start and the code next to it. Data that a server writes is not
+    code (P11).
+    """
     write(project / "dragoman.toml", STARTS)
     for file in ("bin/run.sh", "srv/server.py", "fmt/f.sh", "srv/helper.py"):
         write(project / file)
@@ -375,7 +377,7 @@ async def test_a_server_that_is_started_later_is_the_one_that_was_trusted(projec
 
 
 async def test_a_formatter_that_changes_while_the_program_runs_does_not_run(project: Path) -> None:
-    """P11: trust × a runtime that runs on. What the model wrote stays, and it is told why."""
+    """The model's write stays, and the model sees the reason (P11: trust × a runtime that runs on)."""
     ran = project / "ran"
     formatter = write(project / "fmt" / "f.sh", f"#!/bin/sh\necho first >> {ran}\n")
     formatter.chmod(0o755)
@@ -394,7 +396,7 @@ async def test_a_formatter_that_changes_while_the_program_runs_does_not_run(proj
 
 
 def test_p11_trust_covers_whatever_a_command_names_and_compiled_code(project: Path) -> None:
-    """Also what is no code by its name; data that servers write is not part of it."""
+    """This includes files that are not code by their name. Data that servers write is excluded."""
     write(project / "lib" / "prog.txt", "BEGIN{}")
     write(project / "lib" / "notes.json", "{}")
     write(project / "srv" / "server.py", "import colorsys")

@@ -1,4 +1,4 @@
-"""Settings: files, environment and flags, in this order; and what is wrong is said with its line."""
+"""Check settings from files, environment and flags, in this order, and that errors name their line."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ def test_the_nearest_file_upwards_goes_before_the_persons_own(
     (tmp_path / "work" / "deep" / "er").mkdir(parents=True)
     start = tmp_path / "work" / "deep" / "er"
     assert find_files(start) == [own, near]
-    assert load(start=start, environment={}).values["model"] == "own/one"  # nobody trusts the other yet
+    # the other folder is not trusted yet
+    assert load(start=start, environment={}).values["model"] == "own/one"
     settings = load(start=start, environment={"DRAGOMAN_TRUST": str(near.parent)})
     assert (settings.values["model"], settings.values["mode"]) == ("near/one", "ask")
     assert list(settings.values["mcp"]) == ["a", "b"]
@@ -157,7 +158,7 @@ def test_a_path_of_the_environment_starts_where_we_are(tmp_path: Path) -> None:
 
 
 def test_where_attachments_go_and_what_is_deleted_when(tmp_path: Path) -> None:
-    """N1: one line each; what is wrong is said with its line, and without its secrets."""
+    """Each is one line, and an error names the line without its secrets (N1)."""
     settings = load(
         write(tmp_path, 'store = "postgresql://host/x"\nblobs = "s3://bucket/chat"\nmigrate = false\n'),
         environment={"DRAGOMAN_RETENTION_CONVERSATIONS": "90 days"},
@@ -187,7 +188,7 @@ def test_lengths_of_time(text: str, hours: int) -> None:
 
 
 def test_what_no_reader_reaches_the_end_of_is_no_toml(tmp_path: Path) -> None:
-    """In settings, in the catalog that is read from the same file, and in the environment."""
+    """This holds for settings, for the catalog from the same file, and for the environment."""
     for broken in (f"model = {'[' * 20_000}", f"max = {'9' * 10_000}"):
         file = write(tmp_path, broken)
         with pytest.raises(ConfigError, match="is not valid TOML"):

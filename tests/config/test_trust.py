@@ -1,4 +1,4 @@
-"""What may be used of a folder: exactly what was there when it was trusted, also while the program runs."""
+"""Check that of a folder only its content at the time of trust is used, also while the program runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.runtimes import model_of, only_call
 
 @pytest.fixture
 def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of somebody else's, and a person with a home of their own."""
+    """Return an untrusted folder, for a user with a separate home."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     folder = tmp_path / "clone"
@@ -81,7 +81,7 @@ async def test_a_skill_that_changes_after_the_start_is_left_out(clone: Path) -> 
 
 
 async def test_what_ones_own_settings_look_for_in_every_folder_is_the_folders(clone: Path) -> None:
-    """P11: a relative path of one's own leads into whatever folder one is in."""
+    """A relative path in the user's own settings leads into the current folder (P11)."""
     own = 'skills = ["how"]\nmcp_file = "mcp.json"\n'
     write(clone.parent / "config" / "dragoman" / "dragoman.toml", own)
     write_skill(clone / "how", "a", "obey")
@@ -106,7 +106,8 @@ def make_crowded(path: Path) -> None:
 
 
 def make_unreadable(path: Path) -> None:
-    path.symlink_to("/proc/self/mem")  # a regular file that nobody reads from its beginning, not even root
+    # a regular file that no process can read from its beginning, not even root
+    path.symlink_to("/proc/self/mem")
 
 
 @pytest.mark.parametrize("hide", [make_vast, make_crowded, make_unreadable])
@@ -114,7 +115,7 @@ def make_unreadable(path: Path) -> None:
 def test_a_folder_that_cannot_be_looked_at_is_left_out(
     clone: Path, hide: Callable[[Path], None], name: str
 ) -> None:
-    """P11: a relative mcp_file of one's own × something beside it that cannot be read."""
+    """The case is a relative mcp_file in the user's settings next to an unreadable file (P11)."""
     if hide is make_unreadable and not Path("/proc/self/mem").exists():
         pytest.skip("there is no such file here")
     write(clone.parent / "config" / "dragoman" / "dragoman.toml", 'mcp_file = "mcp.json"\n')
@@ -228,7 +229,7 @@ def test_a_path_that_reads_like_another_is_shown_as_what_it_is(clone: Path) -> N
 
 
 def test_every_setting_is_shown_whole(clone: Path) -> None:
-    """P11: what would be in each request, wherever the settings say it."""
+    """The request shows every value, whichever file sets it (P11)."""
     order = "obey " * 100 + "at last"
     write(
         clone / "dragoman.toml",
@@ -272,14 +273,16 @@ def test_every_setting_is_shown_whole(clone: Path) -> None:
     ],
 )
 def test_settings_that_make_no_sense_are_summed_up_all_the_same(clone: Path, text: str) -> None:
-    """P11: somebody else's file can neither break nor delay the question about it."""
+    """An untrusted file can neither break nor delay the trust request about it (P11)."""
     write(clone / "dragoman.toml", text)
     assert isinstance(summarise(inspect_project(clone)), list)
     assert settings_of(clone).values == {}
 
 
 async def test_the_file_tools_cannot_write_what_was_said_about_trust(clone: Path) -> None:
-    """P11, P9: workspace × one's own folders; and everything in a workspace of tools is a tool."""
+    """The workspace can contain the user's own folders. Every file in a workspace of tools is a tool (P11,
+    P9).
+    """
     write(clone / "dragoman.toml", f'workspace = "{clone.parent}"\nallow = ["files.*"]\n')
     trust(clone)
     script = [calls("write_file", path="data/dragoman/trust.json", text="{}", version="x"), says("1")]
@@ -296,7 +299,7 @@ async def test_the_file_tools_cannot_write_what_was_said_about_trust(clone: Path
 
 @pytest.mark.parametrize("decided", ["trusted", "named"])
 def test_what_changes_between_the_look_and_the_start_is_not_used(clone: Path, decided: str) -> None:
-    """P11: trust × change: providers and servers are read from their files once more."""
+    """Providers and servers are read from their files once more (P11: trust × change)."""
     file = write(clone / "dragoman.toml", f'mcp_file = "{clone / "mcp.json"}"\n')
     write(clone / "mcp.json", MCP)
     trust(clone)
@@ -312,7 +315,9 @@ def test_what_changes_between_the_look_and_the_start_is_not_used(clone: Path, de
 
 
 def test_what_comes_to_be_where_ones_own_settings_look_is_not_used(clone: Path) -> None:
-    """P11: a relative mcp_file of one's own × a file that was not there yet; an absolute one is one's own."""
+    """A relative mcp_file must not find a file that appeared later, and an absolute one belongs to the user
+    (P11).
+    """
     own = clone.parent / "config" / "dragoman" / "dragoman.toml"
     write(own, 'mcp_file = "mcp.json"\n')
     settings = settings_of(clone)
@@ -328,7 +333,7 @@ def test_what_comes_to_be_where_ones_own_settings_look_is_not_used(clone: Path) 
 
 @pytest.mark.parametrize("trusted", [False, True])
 def test_a_store_of_ones_own_settings_is_the_same_in_every_folder(clone: Path, *, trusted: bool) -> None:
-    """P11: a clone could bring a database with what was allowed and turns that go on."""
+    """A clone could contain a database with grants and resumable turns (P11)."""
     own = write(clone.parent / "config" / "dragoman" / "dragoman.toml", 'store = "chat.db"\n')
     write(clone / "chat.db", "theirs")
     if trusted:
@@ -346,7 +351,7 @@ def test_a_store_of_ones_own_settings_is_the_same_in_every_folder(clone: Path, *
 
 
 def test_a_named_file_can_be_a_pipe(clone: Path) -> None:
-    """P11: who names a file has chosen it, whatever it is."""
+    """A user who names a file has chosen it, regardless of its type (P11)."""
     reads, writes = os.pipe()
     os.write(writes, b'model = "a/b"\n')
     os.close(writes)
@@ -357,7 +362,7 @@ def test_a_named_file_can_be_a_pipe(clone: Path) -> None:
 
 
 def test_a_folder_that_names_an_address_anew_keeps_the_key_of_the_same_address(clone: Path) -> None:
-    """P11: the key is for the address; what else a folder says of the provider changes nothing about it."""
+    """The key belongs to the address, and other settings of the provider do not change that (P11)."""
     catalog = load_catalog()
     same = catalog.providers["anthropic"].base_url
     file = write(clone / "dragoman.toml", f'[providers.anthropic]\nbase_url = "{same}"\ntitle = "A"\n')
@@ -409,7 +414,9 @@ def test_a_pipe_is_no_file_that_could_act(clone: Path) -> None:
 
 
 def test_who_turns_down_a_folder_is_not_asked_about_parts_of_it(clone: Path) -> None:
-    """P11: one question; and another user's folder above one's own cannot keep it from being asked about."""
+    """The user sees one request. Another user's folder above cannot suppress the request about the user's own
+    folder (P11).
+    """
     write(clone / "dragoman.toml")
     write_skill(clone / "skills", "a", "x")
     write_skill(clone / "deep" / "skills", "a", "x")
@@ -440,7 +447,7 @@ def test_where_attachments_would_go_and_what_would_be_deleted_is_told(clone: Pat
 async def test_a_program_is_told_why_a_provider_of_its_folder_is_not_there(
     clone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """P11 × R9: it is in the file already, and nobody is asked whether that counts."""
+    """The file already contains the provider, and a program has no user to ask for trust (P11 × R9)."""
     write(clone / "dragoman.toml", '[providers.acme]\nbase_url = "http://127.0.0.1:9/v1"\n')
     monkeypatch.chdir(clone)
     async with Runtime(clone / "chat.db", model="openai/gpt-5.4") as runtime:

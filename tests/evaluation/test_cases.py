@@ -44,7 +44,7 @@ EXPECTED = st.builds(
 def test_a_case_is_the_same_after_a_file(
     tmp_path_factory: pytest.TempPathFactory, made: list[MadeCall], text: str, expect: Expected
 ) -> None:
-    """Whatever is in it, over several lines or with quotes."""
+    """This holds for any content, over several lines or with quotes."""
     before = CaseMessage("assistant", text, tuple(made))
     question = (CaseMessage("user", f'"""{text}\n\\'), before, CaseMessage("user", "now"))
     case = Case("one", question, expect, recorded=Answered("m", text, tuple(made)))
@@ -110,7 +110,7 @@ def weather(city: str) -> str:
 
 
 async def test_a_case_of_a_turn_has_all_that_was_said_before_and_no_secrets(tmp_path: Path) -> None:
-    """Q1: private values are masked as they were for the model, an attachment comes along."""
+    """Private values are masked as they were for the model, and attachments are included (Q1)."""
     script = [says("Hi."), calls("weather", city="Rome"), says("Sunny, +43 660 1234.")]
     model = ScriptedModel(script)
     private = {"phone": "+43 660 1234"}
@@ -158,8 +158,9 @@ def look_up(key: str) -> str:
 
 
 async def test_what_was_hidden_in_a_case_fits_what_it_was(tmp_path: Path) -> None:
-    """Q1: the argument `key` is hidden, its recorded result is found, and an answer that has not changed is
-    the same."""
+    """The argument `key` is hidden, its recorded result is found, and an unchanged answer counts as the same
+    (Q1).
+    """
     script = [calls("look_up", key="name"), says("password=hunter2hunter2")]
     models = {name: ScriptedModel([*script], name=name) for name in ("first", "again")}
     path = tmp_path / "chat.db"

@@ -1,4 +1,4 @@
-"""Q2, S3: a run that is killed asks for nothing twice, and gives the report of one that was not."""
+"""Q2, S3: a killed run repeats no request, and produces the same report as an uninterrupted one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CASES = 4
 
 
 class Provider:
-    """Answers by what it is asked, and holds back the answers to the requests of these numbers."""
+    """A provider that answers by the request, and holds back the answers to requests with these numbers."""
 
     def __init__(self) -> None:
         self.asked: Counter[str] = Counter()

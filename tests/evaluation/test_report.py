@@ -1,4 +1,4 @@
-"""Q3: what a report says of answers, and how other programs read it."""
+"""Q3: what a report states about answers, and how other programs read it."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_other_programs_read_it_whatever_a_model_wrote(tmp_path: Path) -> None:
 
 
 async def test_the_majority_of_a_judges_votes_counts_and_all_are_kept(tmp_path: Path) -> None:
-    """Q1: with the prompt and the model; nothing is asked twice."""
+    """The report keeps the prompt and the model, and no request is repeated (Q1)."""
     votes = iter(["true", "false", "false"])
 
     def judge(_: Request) -> Line:

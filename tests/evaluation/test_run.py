@@ -129,7 +129,7 @@ async def test_a_call_that_was_never_recorded_fails_is_simulated_or_is_asked_abo
         ways: Any = {"unrecorded": "ask", "folder": tmp_path / "runs"}
         unasked = await asked_again(runtime, turn, "other", answering=nobody, **ways)
         assert unasked.answered.error == "You gave no result."
-        asked = await asked_again(runtime, turn, "other", answering=person, **ways)  # it was not kept
+        asked = await asked_again(runtime, turn, "other", answering=person, **ways)  # it was not stored
         assert asked.answered.text == "It says: rain, says a person"
         assert RAN == []
 
@@ -178,7 +178,7 @@ async def test_a_model_that_fails_is_a_failed_answer_and_is_asked_again(tmp_path
 
 
 async def test_a_case_can_begin_at_any_reply_of_a_turn(tmp_path: Path) -> None:
-    """Q1: up to any message. The replies before it are given, and cost nothing."""
+    """A case can end at any message. Earlier replies are given and cost nothing (Q1)."""
     find = _models(first=FIRST, other=[says("Sun everywhere.")])
     async with Runtime(tmp_path / "chat.db", model=find, tools=[weather], allow=["*"]) as runtime:
         turn = await _turn(runtime)
@@ -212,7 +212,7 @@ async def test_a_turn_that_runs_is_no_case(tmp_path: Path) -> None:
 
 
 async def test_a_case_of_calls_alone_ends_with_them(tmp_path: Path) -> None:
-    """Nothing answers the calls, and the model is asked once."""
+    """The calls get no results, and the model receives one request."""
     model = ScriptedModel([calls("weather", city="Rome") + calls("weather", city="Oslo")])
     wanted = Expected(
         exactly=(ExpectedCall("weather", {"city": "Rome"}), ExpectedCall("weather", {"city": "Oslo"}))
@@ -225,7 +225,9 @@ async def test_a_case_of_calls_alone_ends_with_them(tmp_path: Path) -> None:
 
 
 async def test_file_tools_run_in_a_folder_of_the_case_and_others_do_not(tmp_path: Path) -> None:
-    """Nothing with effects runs by accident: what no folder or cage holds answers from the recording."""
+    """Tools with effects do not run by accident: a tool without a folder or cage answers from the
+    recording.
+    """
     script = [
         calls("write_file", path="b.txt", text="new"),
         calls("read_file", path="a.txt") + calls("weather", city="Rome"),
@@ -300,7 +302,7 @@ async def test_what_determines_an_answer_is_asked_again_if_it_changes(tmp_path: 
 
 
 async def test_a_run_stops_at_its_cost_and_says_so(tmp_path: Path) -> None:
-    """Q2: an unknown price cannot be kept to."""
+    """A limit cannot be enforced with an unknown price (Q2)."""
     table = tmp_path / "catalog.toml"
     found = [
         Case(f"case {n}", (CaseMessage("user", f"Say {n}"),), Expected(contains=("Yes",))) for n in range(4)
@@ -386,7 +388,7 @@ async def test_what_a_run_lacks_is_told_before_anything_is_asked(tmp_path: Path,
 
 
 async def test_a_task_has_the_result_it_had(tmp_path: Path) -> None:
-    """A3: the other agent is not asked again."""
+    """The other agent is not requested again (A3)."""
     first = [calls("task", agent="w", request="do"), says("It was done."), says("Done.")]
     find = _models(first=first, other=[calls("task", agent="w", request="do"), says("Fine.")])
     async with Runtime(tmp_path / "chat.db", model=find, agents=[Agent(name="w")], allow=["*"]) as runtime:
@@ -398,7 +400,7 @@ async def test_a_task_has_the_result_it_had(tmp_path: Path) -> None:
 
 
 async def test_what_the_send_said_of_its_turn_holds_again(tmp_path: Path) -> None:
-    """S9: what it left out, how calls are made, and what it set over its conversation."""
+    """This covers omitted parts, how calls are made, and options that override the conversation (S9)."""
     counting = Counting()
     find = _models(first=[says("Hi."), says("Sunny.")], other=[says("Sun.")])
     async with Runtime(tmp_path / "chat.db", model=find, plugins=[counting], allow=["*"]) as runtime:
@@ -418,7 +420,7 @@ async def test_what_the_send_said_of_its_turn_holds_again(tmp_path: Path) -> Non
 
 
 async def test_a_run_leaves_nothing_in_the_models_of_the_runtime(tmp_path: Path) -> None:
-    """Attachments are read from the runtime's own store afterwards, and from no other."""
+    """Later, attachments are read only from the runtime's own store."""
     table = tmp_path / "catalog.toml"
     async with loopback(*(chat("Seen.") for _ in range(4))) as server:
         table.write_text(f'[providers.acme]\nbase_url = "{server.url}"\nlocal = true\n')

@@ -36,7 +36,7 @@ def png(width: int = 4, height: int = 4, colour: bytes = b"\x00\x80\xff") -> byt
 
 
 def size_of(picture: bytes) -> str:
-    """What a picture says of its own size."""
+    """Return the size that an image's header states."""
     if not picture.startswith(b"\x89PNG"):
         raise ValueError("no PNG")
     width, height = struct.unpack(">II", picture[16:24])
@@ -89,7 +89,9 @@ class Upload:
 
 @dataclass
 class MediaServer:
-    """What it got, and what it does instead of its work: `instead` are played one by one, first."""
+    """A provider of media models that records requests. The handlers in `instead` answer first, one request
+    each.
+    """
 
     url: str = ""
     asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)  # path, and fields of the body
@@ -101,7 +103,7 @@ class MediaServer:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """Of the last request."""
+        """Return the fields of the last request."""
         return self.asked[-1][1]
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
@@ -127,7 +129,7 @@ class MediaServer:
                 return refusal(404, f"Unknown request URL: POST /v1/{path}")
 
     async def made(self, request: web.Request) -> web.StreamResponse:
-        """A picture that lies at an address. Whoever knows that needs no key."""
+        """Serve an image at an address that needs no key."""
         assert "Authorization" not in request.headers
         return web.Response(body=self.picture, content_type="image/png")
 
@@ -201,7 +203,7 @@ class MediaServer:
 
 
 def speaks_slowly(server: MediaServer, begun: int, go_on: asyncio.Event) -> Handler:
-    """The first bytes of the sound; the rest when it may go on."""
+    """Return a handler that sends the first bytes of the audio, and the rest when released."""
 
     async def handler(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "audio/wav"})

@@ -1,7 +1,8 @@
-"""The program of the child process that speaks with eSpeak NG, or listens with PocketSphinx.
+"""Speak with eSpeak NG or listen with PocketSphinx, in a child process.
 
-It reads the body of one request from its standard input, in the shape of OpenAI's Audio, and answers with
-lines of JSON: pieces of a WAV file, or the frames of a transcript. Then it ends; to cancel it is to kill it.
+The process reads the body of one request from its standard input, in the shape of OpenAI's Audio. It answers
+with lines of JSON: chunks of a WAV file, or the frames of a transcript. Then it ends, and killing it cancels
+the request.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ WORDS_A_MINUTE = 160  # at speed 1
 HEARD_RATE = 16_000  # samples a second: the acoustic model knows no other
 _PIECE = 96 << 10  # bytes of a sound in one line
 _SYNCHRONOUS, _RATE_PARAMETER, _UTF8, _NO_EXIT = 2, 1, 1, 1 << 15  # of speak_lib.h
-_QUIET = b"\0\0" * (HEARD_RATE // 4)  # before and after: what begins at once is not heard
+_QUIET = b"\0\0" * (HEARD_RATE // 4)  # before and after: speech without leading silence is not recognized
 
 
 class RefusedOrder(Exception):
-    """The request cannot be answered, for a reason that its sender can do something about."""
+    """The request cannot be answered, for a reason that its sender can fix."""
 
 
 def main() -> None:
@@ -79,7 +80,7 @@ def _synthesize(text: str, voice: str, speed: float) -> tuple[bytes, int]:
         return 0
 
     kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.c_void_p)
-    callback = kind(collect)  # a name of its own: it must outlive the calls below
+    callback = kind(collect)  # a separate name, because the callback must outlive the calls below
     library.espeak_SetSynthCallback(callback)
     if library.espeak_SetVoiceByName(voice.encode()) != 0:
         raise RefusedOrder(f"eSpeak NG has no voice {voice!r}: try en-us, en-gb-scotland, de, fr+f3 or cmn")
@@ -94,13 +95,13 @@ def _synthesize(text: str, voice: str, speed: float) -> tuple[bytes, int]:
 
 
 def listen(body: Frame) -> Iterator[Frame]:
-    """What is spoken, one stretch between two silences after the other."""
+    """Yield the spoken segments between silences, in order."""
     samples = read_samples(b64decode(body["file"]["base64"]))
     pocketsphinx = import_module("pocketsphinx")
     decoder = pocketsphinx.Decoder(samprate=float(HEARD_RATE), loglevel="FATAL")
     expect_phrases(decoder, str(body.get("prompt") or ""))
     segments: list[Frame] = []
-    heard = io.BytesIO(samples + _QUIET * 4)  # what ends without silence would be lost
+    heard = io.BytesIO(samples + _QUIET * 4)  # speech without trailing silence would be lost
     for segment in pocketsphinx.Segmenter(sample_rate=HEARD_RATE).segment(heard):
         decoder.start_utt()
         decoder.process_raw(_QUIET + segment.pcm + _QUIET, full_utt=True)
@@ -120,8 +121,10 @@ def listen(body: Frame) -> Iterator[Frame]:
 
 
 def expect_phrases(decoder: Any, prompt: str) -> None:
-    """Each line of the prompt is a phrase; nothing else is listened for then, which it does far better.
-    A phrase with a word that its dictionary lacks cannot be heard, and is left out."""
+    """Limit recognition to the lines of the prompt, each a phrase, which works far better.
+
+    A phrase with a word that the dictionary lacks cannot be recognized, and is left out.
+    """
     phrases = [_words(line) for line in prompt.lower().split("\n")]
     known = [" ".join(one) for one in phrases if one and all(decoder.lookup_word(word) for word in one)]
     if known:

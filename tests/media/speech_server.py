@@ -37,7 +37,7 @@ async def speak(text: str, *, voice: str = "en-us", speed: float = 0.85) -> byte
 
 
 async def hear(sound: bytes, *phrases: str) -> str:
-    """Which of the phrases are spoken in it."""
+    """Return which of the phrases are spoken in the audio."""
     file = {"base64": base64.b64encode(sound).decode()}
     frames = await ask_child({"file": file, "prompt": "\n".join(phrases)})
     return str(frames[-1]["text"])

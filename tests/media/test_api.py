@@ -1,4 +1,4 @@
-"""M3, M1 over HTTP: what the page gets of pictures while they are made, and of models that make them."""
+"""M3, M1 over HTTP: images shown while they are made, and the models that make them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ADA = {"authorization": "Bearer key of ada"}
 
 
 async def test_a_picture_can_be_looked_at_while_it_is_made(tmp_path: Path) -> None:
-    """M3 × U2: by whoever owns the conversation, before any message holds it, and by nobody else."""
+    """Only the owner of the conversation can see it, before any message contains it (M3 × U2)."""
     script = [makes(png(), partials=[png(1, 1)])]
     async with served(tmp_path, script) as site:
         await site.runtime.store.add_person("ada", key_hash("key of ada"), 1.0)
@@ -37,7 +37,9 @@ async def test_a_picture_can_be_looked_at_while_it_is_made(tmp_path: Path) -> No
 
 
 async def test_a_sound_can_be_heard_while_it_is_made(tmp_path: Path) -> None:
-    """M5 × U2: from its first piece on, by whoever owns the conversation; later on, whole."""
+    """The owner of the conversation hears it from its first chunk on, and later gets the whole file (M5 ×
+    U2).
+    """
     async with (
         media_server() as server,
         media_runtime(tmp_path, server) as runtime,
@@ -79,7 +81,7 @@ async def test_bare_samples_are_heard_as_a_wav_file(tmp_path: Path) -> None:
 
 
 async def test_models_come_with_what_they_do(tmp_path: Path) -> None:
-    """M1: type, what they take, and prices that are not by the token."""
+    """The list has type, inputs, and prices that are not per token (M1)."""
     async with (
         media_server() as server,
         media_runtime(tmp_path, server) as runtime,
@@ -110,7 +112,7 @@ async def test_models_come_with_what_they_do(tmp_path: Path) -> None:
 
 
 async def test_models_that_the_settings_name_are_listed_wherever_they_run(tmp_path: Path) -> None:
-    """M1: also those of a server on this machine that is found at no usual port."""
+    """This includes models of a server on this machine at an unusual port (M1)."""
     async with media_server() as server, models_of(server) as models:
         acme = replace(models.catalog.providers["acme"], local=True)
         models.catalog = models.catalog.with_provider(acme)

@@ -46,7 +46,7 @@ def test_a_picture_in_a_chat_completion_is_a_file() -> None:
 
 
 def test_what_a_chat_model_speaks_is_a_sound_and_its_words() -> None:
-    """M4: OpenAI streams bare samples; a file that a browser plays is made of them."""
+    """OpenAI streams raw samples, and Dragoman makes a file of them that a browser can play (M4)."""
     message = reply(
         openai_chat.WIRE(),
         chunk(audio={"id": "a", "transcript": "Hel"}),
@@ -135,7 +135,9 @@ def test_other_models_are_shown_what_was_made_as_what_a_person_shows(wire: Wire)
 
 
 def test_a_model_that_cannot_see_is_told_what_was_made() -> None:
-    """M3: a line in its place, and not in the words of the assistant, who would imitate it."""
+    """A line replaces the file, and it is not text of the assistant, because the model would imitate
+    it (M3).
+    """
     request = without_files(asked("another/model", *HISTORY), lambda file: True, "which it cannot see")
     assert request.messages == (
         RequestMessage("user", (Text("A cat."),)),

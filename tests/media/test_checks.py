@@ -1,4 +1,6 @@
-"""M2: what a model cannot take, or must have, is said before anything is stored, with what could be done."""
+"""M2: input that a model cannot take or lacks is reported before anything is stored, with possible
+remedies.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,7 @@ async def test_a_rerun_by_a_model_of_another_type_is_checked_as_well(tmp_path: P
 
 
 async def test_a_new_version_of_a_message_is_checked_against_what_stands_before_it(tmp_path: Path) -> None:
-    """M2 × edit: the picture of the version that is replaced does not count."""
+    """The image in the replaced version does not count (M2 × edit)."""
     async with media_server() as server, media_runtime(tmp_path, server) as runtime:
         chat = await runtime.conversation(model="acme/retoucher")
         cat = await put(runtime, png(), "image/png", "cat.png")

@@ -1,4 +1,6 @@
-"""M1: a turn of any type fails, is cancelled, killed, taken up, repeated and edited as any other."""
+"""M1: a turn of any model type can fail, be cancelled, killed, resumed, repeated and edited like any
+other.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ from tests.patience import PATIENCE
 
 @dataclass(frozen=True)
 class Task:
-    """What one kind of model is asked, and how its reply begins."""
+    """A request for one kind of model, and the beginning of its reply."""
 
     model: str
     path: str
@@ -204,7 +206,7 @@ asyncio.run(main(*sys.argv[1:]))
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*TASKS])
 async def test_a_process_is_killed_and_another_takes_its_turn_up(tmp_path: Path, name: str) -> None:
-    """M1 × T9: nothing of the reply was stored, so it is asked for again, with the same file."""
+    """Nothing of the reply was stored, so it is requested again with the same file (M1 × T9)."""
     async with media_server() as server:
         server.instead = [begins_and(TASKS[name], "hangs")]
         process = await asyncio.create_subprocess_exec(

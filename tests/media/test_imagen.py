@@ -31,7 +31,7 @@ FILTERED = "The picture was filtered because of your current safety settings. Su
 
 @dataclass
 class Google:
-    """Answers with what it is given, and writes down what it was asked."""
+    """A server that gives prepared answers and records requests."""
 
     answers: list[tuple[int, Any]] = field(default_factory=list)
     asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
@@ -65,7 +65,7 @@ async def google(folder: Path, *answers: tuple[int, Any]) -> AsyncIterator[tuple
 
 
 def predicted(*pictures: bytes | str) -> tuple[int, Any]:
-    """Pictures, and the reasons of those that were filtered."""
+    """Return a response with images, and with the reasons for filtered ones."""
     return 200, {
         "predictions": [
             {"mimeType": "image/png", "bytesBase64Encoded": coded(one)}
@@ -77,7 +77,7 @@ def predicted(*pictures: bytes | str) -> tuple[int, Any]:
 
 
 async def test_pictures_are_made_counted_and_paid_for(tmp_path: Path) -> None:
-    """M1, M3: several at once, in the shape that is wanted."""
+    """Several images arrive at the same time, in the requested shape (M1, M3)."""
     async with google(tmp_path, predicted(png(2, 2), png(3, 3))) as (server, runtime):
         turn = await runtime.send("a dragon", options={"n": 2, "size": "1792x1344", "format": "jpeg"})
         files = await made(runtime, turn)
@@ -105,7 +105,7 @@ async def test_pictures_are_made_counted_and_paid_for(tmp_path: Path) -> None:
 
 
 async def test_vertex_has_it_at_another_address(tmp_path: Path) -> None:
-    """M1: and what it takes beside our words goes along."""
+    """Options that only this provider knows are sent, too (M1)."""
     async with google(tmp_path, predicted(png())) as (server, runtime):
         chat = await runtime.conversation(model="vertex/imagen-4.0-fast-generate-001")
         turn = await chat.send("a dragon", options={"seed": 7, "aspect_ratio": "16:9"})
@@ -118,7 +118,7 @@ async def test_vertex_has_it_at_another_address(tmp_path: Path) -> None:
 
 
 async def test_pictures_that_were_filtered_are_told_and_not_paid_for(tmp_path: Path) -> None:
-    """M1: beside those that came, in words."""
+    """The answer has the other images, and text about the filtered ones (M1)."""
     async with google(tmp_path, predicted(png(), FILTERED)) as (_, runtime):
         turn = await runtime.send("two", options={"n": 2})
         result = await turn.result()

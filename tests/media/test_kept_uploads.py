@@ -1,4 +1,4 @@
-"""M3: what was uploaded to a provider is known longer than the process that did it."""
+"""M3: the record of an upload to a provider outlives the process that made it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def ask(runtime: Runtime, conversation: str | None = None) -> str:
 
 
 async def send_and_wait(folder: str, url: str, wire: str) -> None:
-    """The other process: sends the paper, says so, and waits to be killed."""
+    """Send the document in another process, report it, and wait to be killed."""
     async with models_at(url, wire) as models, Runtime(Path(folder) / "chat.db", model=models) as runtime:
         sys.stdout.write(f"{await ask(runtime)}\n")
         sys.stdout.flush()
@@ -67,8 +67,9 @@ async def send_and_wait(folder: str, url: str, wire: str) -> None:
 async def test_after_a_kill_nothing_is_uploaded_twice_and_it_is_deleted_in_the_end(
     tmp_path: Path, wire: str
 ) -> None:
-    """M3 × T13: the next process names the file by the id that the killed one was given, and deletes it when
-    its conversation is deleted."""
+    """The next process names the file by the ID that the killed one received. It deletes the file with its
+    conversation (M3 × T13).
+    """
     async with file_server(wire) as server:
         killed = await asyncio.create_subprocess_exec(
             *python("-c", ANOTHER_PROCESS, str(tmp_path), server.url, wire),
@@ -91,11 +92,11 @@ async def test_after_a_kill_nothing_is_uploaded_twice_and_it_is_deleted_in_the_e
 
 
 async def test_whoever_opens_the_store_next_deletes_what_was_left(tmp_path: Path) -> None:
-    """M3: nobody has to ask the model again for that."""
+    """No further request to the model is needed (M3)."""
     async with file_server("anthropic_messages") as server:
         async with opened(tmp_path, server) as (runtime, _):
             chat = await ask(runtime)
-        assert server.deleted == []  # it may be asked about again
+        assert server.deleted == []  # the conversation can still refer to it
         async with opened(tmp_path, server, "another-key-of-theirs-0123") as (runtime, _):
             await runtime.store.delete_conversation(chat)
         assert server.deleted == []  # another account's
@@ -104,7 +105,7 @@ async def test_whoever_opens_the_store_next_deletes_what_was_left(tmp_path: Path
 
 
 async def test_two_processes_at_once_keep_one(tmp_path: Path) -> None:
-    """M3: both upload it, neither knowing of the other; one of them is deleted, and both use the other."""
+    """Both upload it without knowing of each other. One upload is deleted, and both use the other (M3)."""
     async with (
         file_server("anthropic_messages") as server,
         opened(tmp_path, server) as (one, _),
@@ -122,7 +123,7 @@ async def test_two_processes_at_once_keep_one(tmp_path: Path) -> None:
 
 
 async def test_a_file_that_is_gone_there_is_uploaded_anew_after_a_restart(tmp_path: Path) -> None:
-    """M3: once, and its new id is what is remembered."""
+    """It is uploaded once, and its new ID is stored (M3)."""
     async with file_server("anthropic_messages") as server:
         async with opened(tmp_path, server) as (runtime, _):
             chat = await ask(runtime)

@@ -1,4 +1,4 @@
-"""M3: a conversation full of large pictures stops nobody, and does not fill the memory."""
+"""M3: a conversation with many large images blocks no other work, and does not fill the memory."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ LIMITS = {
 @pytest.mark.long
 @pytest.mark.parametrize("limits", LIMITS)
 async def test_nobody_waits_while_pictures_are_stored_coded_and_sent(tmp_path: Path, limits: str) -> None:
-    """M3: of the work for ten pictures of four megabytes nothing long is done by the loop itself, and the
-    later ones need no more memory than the earlier ones. `make bench-media` does it with fifty of ten."""
+    """With ten images of four megabytes, the event loop itself does no long work, and later images need no
+    more memory than earlier ones. `make bench-media` runs with fifty of ten megabytes (M3).
+    """
     photo = await asyncio.to_thread(picture, 4.0)
     async with provider() as url:
         waits, _ = await converse(url, str(tmp_path), LIMITS[limits], photo, 10)

@@ -1,4 +1,6 @@
-"""Replies of any size that the settings allow: held once, and what has arrived is kept (M1, T8)."""
+"""Check replies of any size that the settings allow: held in memory once, and kept as far as they arrived
+(M1, T8).
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ PICTURE = b"\x89PNG\r\n\x1a\n" + Random(7).randbytes(8_000_000)
 
 @asynccontextmanager
 async def painting(folder: Path, server: MediaServer, reply: int | None = None) -> AsyncIterator[Runtime]:
-    """A runtime whose provider is set to read replies of this size."""
+    """Yield a runtime whose provider can send replies of this size."""
     tables: Any = {
         "painter": {"type": "image-gen", "unit_prices": {"image": 0.01}},
         "speaker": {"type": "audio-tts"},
@@ -51,8 +53,9 @@ async def painting(folder: Path, server: MediaServer, reply: int | None = None) 
 
 
 def sends(pictures: int, picture: bytes = PICTURE, *, cut: bool = False, aborts: bool = True) -> Handler:
-    """One JSON body with so many pictures, in pieces; cut in the middle of the last, with the connection or
-    in good order."""
+    """Return a handler that sends one JSON body with this number of images, in chunks. It can be cut in the
+    middle of the last one, by an aborted connection or an orderly close.
+    """
     data = coded(picture).encode()
 
     async def handler(request: web.Request) -> web.StreamResponse:
@@ -77,10 +80,12 @@ def sends(pictures: int, picture: bytes = PICTURE, *, cut: bool = False, aborts:
 
 
 async def test_four_pictures_of_8_mb_arrive_and_are_held_once(tmp_path: Path) -> None:
-    """M1: 43 MB of JSON. Beside the pictures in base64, no more than a few copies of one of them."""
+    """The JSON has 43 MB. Apart from the images in base64, memory holds no more than a few copies of one of
+    them (M1).
+    """
     async with media_server() as server, painting(tmp_path, server) as runtime:
         server.instead = [sends(1), sends(4)]
-        await (await runtime.send("first")).result()  # what is imported once
+        await (await runtime.send("first")).result()  # load lazy imports first
         tracemalloc.start()
         try:
             turn = await runtime.send("four", options={"n": 4})
@@ -96,7 +101,7 @@ async def test_four_pictures_of_8_mb_arrive_and_are_held_once(tmp_path: Path) ->
 
 
 async def test_at_the_limit_whole_pictures_are_kept_and_the_setting_is_named(tmp_path: Path) -> None:
-    """T8: they are paid for, and counted."""
+    """Kept images are paid for and counted (T8)."""
     async with media_server() as server, painting(tmp_path, server, reply=25_000_000) as runtime:
         server.instead = [sends(4)]
         turn = await runtime.send("four", options={"n": 4})
@@ -109,7 +114,7 @@ async def test_at_the_limit_whole_pictures_are_kept_and_the_setting_is_named(tmp
 
 
 async def test_pictures_before_a_broken_connection_are_kept(tmp_path: Path) -> None:
-    """T8: and nothing is asked for, and paid, again."""
+    """Nothing is requested and paid for again (T8)."""
     async with media_server() as server, painting(tmp_path, server) as runtime:
         server.instead = [sends(3, png(), cut=True)]
         turn = await runtime.send("three", options={"n": 3})
@@ -157,7 +162,7 @@ async def test_a_large_reply_is_never_there_three_times(tmp_path: Path, made: st
         server.instead = [sends(1)] * 2 if made == "pictures" else []
         server.sound = b"ID3" + PICTURE
         model = "acme/painter" if made == "pictures" else "acme/speaker"
-        await (await runtime.send("first", model=model)).result()  # what is imported once
+        await (await runtime.send("first", model=model)).result()  # load lazy imports first
         tracemalloc.start()
         try:
             await (await runtime.send("second", model=model)).result()
@@ -198,7 +203,7 @@ async def test_a_picture_at_an_address_that_is_too_large_stays_an_address_and_is
 
 
 async def test_partial_images_come_from_any_server_that_sends_them(tmp_path: Path) -> None:
-    """M3, R9: whatever its model is called."""
+    """This holds for any model name (M3, R9)."""
 
     async def streams(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})

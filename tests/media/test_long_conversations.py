@@ -31,7 +31,7 @@ FORBIDDEN, SLOW = "a forbidden thing", "a slow thing"
 
 @dataclass
 class Studio:
-    """Speaks every protocol that makes media. Each image has another size, so that one is known again."""
+    """A server for every protocol that makes media. Each image has a different size, which identifies it."""
 
     asked: list[tuple[str, str, list[str]]] = field(default_factory=list)  # task, prompt, sizes of images
     bodies: list[Any] = field(default_factory=list)
@@ -220,7 +220,7 @@ async def test_each_turn_of_a_long_conversation_sends_its_own_prompt(
 
 
 async def test_nothing_of_a_turn_without_an_answer_is_worked_on(tmp_path: Path) -> None:
-    """M1, M2: an image that came with a refused message is not attached again, and the next send says so."""
+    """An image of a refused message is not attached again, and the next send reports that (M1, M2)."""
     async with studio(tmp_path) as (server, runtime):
         chat = await runtime.conversation(model="chat/retoucher")
         sent = await put(runtime, png(99, 1), "image/png", "cat.png")
@@ -238,7 +238,9 @@ async def test_nothing_of_a_turn_without_an_answer_is_worked_on(tmp_path: Path) 
 
 
 async def test_a_summary_or_a_short_history_hides_no_image_from_an_edit(tmp_path: Path) -> None:
-    """M1 × the setting `history`, which is about what chat models are shown."""
+    """The setting `history` limits only the messages that chat models receive (M1 × the setting
+    `history`).
+    """
     async with studio(tmp_path) as (server, runtime):
         chat = await runtime.conversation(history=0)
         await said(chat, "a cat", "chat/painter")

@@ -1,4 +1,4 @@
-"""M1: sound that is really spoken and really heard, over the wire."""
+"""M1: audio that is really synthesized and really transcribed, over the wire."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ async def test_speech_is_written_in_the_format_that_its_file_is_named_after(tmp_
 
 
 async def test_a_text_does_not_become_a_picture_by_its_name(tmp_path: Path) -> None:
-    """M3: the answer is printed, and `--out` is told to have written nothing."""
+    """The answer is printed, and a message reports that `--out` wrote nothing (M3)."""
     async with media_server() as server:
         settle(tmp_path, server)
         (tmp_path / "memo.wav").write_bytes(wav())
@@ -125,7 +125,7 @@ async def test_what_cannot_be_done_is_said_and_nothing_is_kept(tmp_path: Path) -
 
 
 async def test_a_picture_is_made_after_all_where_the_program_was_killed(tmp_path: Path) -> None:
-    """T9: the turn goes on in the next process, which asks for it again."""
+    """The turn resumes in the next process, which requests the image again (T9)."""
     async with media_server() as server:
         settle(tmp_path, server)
         server.instead = [hangs(server)]

@@ -1,4 +1,4 @@
-"""M4 × T12: what models cost that tools asked is what the turn cost, once, whatever becomes of the call."""
+"""M4 × T12: costs of models that tools call count once for the turn, for every outcome of the call."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ def cost(usage: Usage) -> float:
 async def test_pictures_made_side_by_side_are_part_of_what_the_turn_and_its_person_spent(
     tmp_path: Path,
 ) -> None:
-    """M4: in the result, the conversation and what is shown by model; also when all of it is deleted."""
+    """The cost is in the result, the conversation and the usage per model, also after all of it is deleted
+    (M4).
+    """
     async with media_server() as server:
         script = draws("a cat", "a dog", "an owl"), says("There.", usage=WORDS)
         async with opened(tmp_path, server, *script) as runtime:
@@ -66,7 +68,7 @@ async def test_pictures_made_side_by_side_are_part_of_what_the_turn_and_its_pers
 
 
 async def test_the_limits_count_a_picture_once(tmp_path: Path) -> None:
-    """M4 × T7: of the turn and of the day: two are paid with the words for them, and no third one is made."""
+    """Both the turn's and the day's limit allow two images with their replies, and no third one (M4 × T7)."""
     for limit in ("max_cost", "max_daily_cost"):
         (tmp_path / limit).mkdir()
         async with media_server() as server:
@@ -78,7 +80,7 @@ async def test_the_limits_count_a_picture_once(tmp_path: Path) -> None:
 
 
 class Brush:
-    """A tool that has a picture made, and then does what it is told."""
+    """A tool that requests an image and then follows its instructions."""
 
     def __init__(self) -> None:
         self.paid = asyncio.Event()
@@ -122,7 +124,7 @@ async def test_what_was_paid_before_a_cancel_counts(tmp_path: Path) -> None:
 
 
 async def test_a_picture_that_is_not_there_yet_at_a_cancel_costs_nothing(tmp_path: Path) -> None:
-    """M4 × T8: nobody said what it would have."""
+    """The provider did not report what it would have cost (M4 × T8)."""
     asked, never = asyncio.Event(), asyncio.Event()
 
     async def hangs(request: Any) -> Any:
@@ -139,7 +141,7 @@ async def test_a_picture_that_is_not_there_yet_at_a_cancel_costs_nothing(tmp_pat
 
 
 async def test_what_a_process_paid_before_it_ended_counts_in_the_next(tmp_path: Path) -> None:
-    """M4 × T13: the call is asked about anew; run again, it is paid again."""
+    """The call needs approval again, and its second run is paid again (M4 × T13)."""
     async with media_server() as server:
         brush = Brush()
         line = draws("a cat", tool="draw_and_wait")

@@ -77,7 +77,9 @@ def calls_of(messages: Sequence[Message]) -> list[ToolCall]:
 
 
 async def test_a_picture_of_the_conversation_is_changed_and_the_change_changed_again(tmp_path: Path) -> None:
-    """M4: by name, or the latest; what a call made is a picture of the conversation as well."""
+    """The model names an image or uses the latest, and an image of a call belongs to the conversation, too
+    (M4).
+    """
     script = (
         calls("edit_image", prompt="add a hat", images=["cat.png"], mask="spot.png"),
         calls("edit_image", prompt="larger"),
@@ -105,7 +107,9 @@ async def test_a_recording_is_written_down_and_a_text_spoken(tmp_path: Path) -> 
 
 
 async def test_a_model_that_a_tool_asks_does_not_see_what_is_private(tmp_path: Path) -> None:
-    """M4 x R3: the call has the real value, as every call has; what the other model is sent has its name."""
+    """The call has the real value, as every call has, and the other model receives its placeholder
+    (M4 x R3).
+    """
     script = (
         calls("make_image", prompt="a card for [[name]]"),
         calls("speak", text="Ada [[name]]"),
@@ -131,7 +135,9 @@ async def test_a_model_that_a_tool_asks_does_not_see_what_is_private(tmp_path: P
 
 
 async def test_what_pictures_cost_counts_in_the_limits_of_the_turn(tmp_path: Path) -> None:
-    """M4 × T12: also where nobody knows what the words cost. Two are paid, and a third is not made."""
+    """This also holds if the text price is unknown: two images are paid for, and a third is not made (M4 ×
+    T12).
+    """
     script = [calls("make_image", prompt=f"picture {n}") for n in range(3)]
     async with media_server() as server:
         model = Both(server, *script, says("Enough."))
@@ -171,7 +177,7 @@ async def test_the_model_reads_why_nothing_was_made(tmp_path: Path, call: Line, 
 async def test_tools_are_there_for_what_models_there_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """M4: of each type one must be set up."""
+    """Each tool needs a configured model of its type (M4)."""
     monkeypatch.setenv("GROQ_API_KEY", "gsk-0123456789")
     for name in ("OPENAI_API_KEY", "XAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)

@@ -17,7 +17,7 @@ from tests.patience import PATIENCE
 
 
 async def test_a_picture_is_made_and_shown_on_the_way(tmp_path: Path) -> None:
-    """M1, M3: partial pictures are told of and not kept; the whole one is a part of the answer."""
+    """Partial images are published and not kept, and the complete one is part of the answer (M1, M3)."""
     async with media_server() as server, media_runtime(tmp_path, server) as runtime:
         turn = await runtime.send("a blue square", model="acme/gpt-image-1", options={"quality": "low"})
         events = await events_of(turn)
@@ -49,7 +49,7 @@ async def test_a_picture_is_made_and_shown_on_the_way(tmp_path: Path) -> None:
 
 
 async def test_a_provider_that_does_not_stream_gives_several_at_once(tmp_path: Path) -> None:
-    """M1: in the shape of xAI, Together and DALL-E. What each costs is counted."""
+    """The response has the shape of xAI, Together and DALL-E, and the cost of each image is counted (M1)."""
     async with media_server() as server, media_runtime(tmp_path, server) as runtime:
         turn = await runtime.send("two", model="acme/dall-e-3", options={"n": 2, "size": "1024x1024"})
         files = await made(runtime, turn)
@@ -61,7 +61,7 @@ async def test_a_provider_that_does_not_stream_gives_several_at_once(tmp_path: P
 
 
 async def test_a_picture_at_an_address_is_fetched(tmp_path: Path) -> None:
-    """M3: the address is gone tomorrow. Ours is the only host that need not be on the open internet."""
+    """The address is short-lived. Only our host can be off the open internet (M3)."""
     from aiohttp import web
 
     async with media_server() as server, media_runtime(tmp_path, server) as runtime:
@@ -80,7 +80,7 @@ async def test_a_picture_at_an_address_is_fetched(tmp_path: Path) -> None:
 
 
 async def test_pictures_are_changed_with_a_mask(tmp_path: Path) -> None:
-    """M1: several pictures and a mask go as a form; the mask is the file that is called so."""
+    """Several images and a mask are sent as a form, and the file with the name of a mask is the mask (M1)."""
     async with media_server() as server, media_runtime(tmp_path, server) as runtime:
         cat, dog = (
             await put(runtime, png(), "image/png", "cat.png"),
@@ -97,7 +97,7 @@ async def test_pictures_are_changed_with_a_mask(tmp_path: Path) -> None:
 
 
 async def test_the_last_picture_is_changed_where_none_is_sent(tmp_path: Path) -> None:
-    """M1: a conversation about one picture goes on with it."""
+    """A conversation about one image continues with it (M1)."""
     async with media_server() as server, media_runtime(tmp_path, server) as runtime:
         chat = await runtime.conversation(model="acme/retoucher")
         cat = await put(runtime, png(), "image/png", "cat.png")
@@ -134,7 +134,9 @@ async def test_what_is_spoken_is_written_down_as_it_is_heard(tmp_path: Path) -> 
 
 
 async def test_whisper_says_when_what_was_said(tmp_path: Path) -> None:
-    """M1: in Groq's shape; language and segments stay with the message, and its minutes are paid."""
+    """The response has Groq's shape. The message keeps language and segments, and the minutes are paid for
+    (M1).
+    """
     async with media_server() as server, media_runtime(tmp_path, server) as runtime:
         sound = await put(runtime, wav(), "audio/mpeg", "memo.mp3")
         turn = await runtime.send([Text("Foxes."), sound], model="acme/whisper-large-v3")
@@ -152,7 +154,7 @@ async def test_whisper_says_when_what_was_said(tmp_path: Path) -> None:
 
 
 async def test_text_is_spoken_and_its_sound_comes_in_pieces(tmp_path: Path) -> None:
-    """M1, M3: pieces are told of as they come, and together they are the file of the answer."""
+    """Chunks are published as they arrive, and together they are the file of the answer (M1, M3)."""
     async with media_server() as server, media_runtime(tmp_path, server) as runtime:
         turn = await runtime.send(
             "Hello there.", model="acme/tts-1", options={"voice": "nova", "format": "wav", "speed": 1.5}
@@ -217,7 +219,9 @@ async def test_a_refusal_says_why(tmp_path: Path, refused: tuple[int, str], kind
 
 
 async def test_an_option_that_its_server_refuses_is_an_error_and_not_left_out(tmp_path: Path) -> None:
-    """R9 × M1: a picture without it would be paid for. Our own default is left out until somebody sets it."""
+    """An image without the option would be paid for. Our default is omitted until a user sets it (R9
+    × M1).
+    """
     async with media_server() as server, media_runtime(tmp_path, server) as runtime:
         server.instead = [fails(400, "Unknown parameter: 'style'.")]
         turn = await runtime.send("a cat", model="acme/gpt-image-1", options={"style": "vivid"})
@@ -244,7 +248,7 @@ async def test_how_a_server_is_asked_for_the_bytes_is_a_quirk(tmp_path: Path, im
 
 
 async def test_a_sound_that_is_cut_off_is_kept_with_its_error(tmp_path: Path) -> None:
-    """M1, T8: what came was paid for; a second attempt makes a whole one."""
+    """The part that arrived was paid for, and a second attempt makes a complete one (M1, T8)."""
     async with media_server() as server, media_runtime(tmp_path, server) as runtime:
         server.instead = [cut_sound(server.sound[:30_000])]
         turn = await runtime.send("Hello.", model="acme/tts-1", options={"format": "wav"})
@@ -262,7 +266,7 @@ async def test_a_sound_that_is_cut_off_is_kept_with_its_error(tmp_path: Path) ->
 
 
 async def test_a_picture_can_be_cancelled_while_it_is_made(tmp_path: Path) -> None:
-    """T6: what only showed the way to it is not kept."""
+    """Previews are not kept (T6)."""
     async with media_server() as server, media_runtime(tmp_path, server) as runtime:
         server.instead = [hangs(server)]
         turn = await runtime.send("a square", model="acme/gpt-image-1")
@@ -289,7 +293,7 @@ async def test_another_picture_is_a_version_of_the_first(tmp_path: Path) -> None
 
 
 async def test_a_turn_that_was_interrupted_is_taken_up(tmp_path: Path) -> None:
-    """T9: nothing of the reply was stored: the picture is asked for again."""
+    """Nothing of the reply was stored, so the image is requested again (T9)."""
     async with media_server() as server:
         server.instead = [hangs(server)]
         async with media_runtime(tmp_path, server) as first:
@@ -305,7 +309,7 @@ async def test_a_turn_that_was_interrupted_is_taken_up(tmp_path: Path) -> None:
 
 
 async def test_no_tools_and_no_prompt_go_to_a_model_that_does_not_talk(tmp_path: Path) -> None:
-    """M1: tools belong to those who talk, and so do the options that are set for all."""
+    """Only chat models get tools, and the options that are set for all models (M1)."""
     settings = {"tools": ["basics"], "system": "Be brief.", "options": {"temperature": 0.1}}
     async with media_server() as server, media_runtime(tmp_path, server, **settings) as runtime:
         await (await runtime.send("a square", model="acme/dall-e-3")).result()

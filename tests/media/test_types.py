@@ -1,4 +1,4 @@
-"""M1: what a model does is known by its name, by the settings, or by its server's own list."""
+"""M1: the type of a model follows from its name, the settings, or its server's list."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_known_names_need_not_be_told(name: str, type: str, takes: tuple[str, ..
 
 
 def test_the_settings_say_what_a_model_of_ones_own_does(tmp_path: Path) -> None:
-    """M1: and come before all others where a model of a type is wanted."""
+    """Models in the settings come before all others when a model of a type is needed (M1)."""
     file = tmp_path / "dragoman.toml"
     file.write_text(
         '[providers.studio]\nbase_url = "http://127.0.0.1:9/v1"\nlocal = true\n'
@@ -104,7 +104,7 @@ def test_what_a_server_says_of_its_models_counts_where_nothing_else_is_known() -
 
 
 def test_what_a_server_said_of_its_models_is_known_after_a_restart(tmp_path: Path) -> None:
-    """M1: a turn that is taken up goes to the same handler as before."""
+    """A resumed turn uses the same handler as before (M1)."""
     file = tmp_path / "data" / "model-types.json"
     Models(catalog=load_catalog(), keys=NO_KEYS, types_file=file).note_types({"vllm/imagine": "image-gen"})
     again = Models(catalog=load_catalog(), keys=NO_KEYS, types_file=file)

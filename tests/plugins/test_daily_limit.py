@@ -1,4 +1,4 @@
-"""What one person may use in a day: it holds over turns, people, deletions and those who would rather not."""
+"""Check a user's daily limit: it holds across turns, users, deletions and attempts to avoid it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def _say(runtime: Runtime, person: str) -> str:
 
 
 async def test_at_the_limit_no_turn_of_that_person_begins_until_the_next_day(tmp_path: Path) -> None:
-    """T7, O3: others are not touched."""
+    """Other users are not affected (T7, O3)."""
     clock = Clock()
     async with _runtime(tmp_path, clock=clock, max_daily_cost=1.0) as runtime:
         assert await _say(runtime, "ada") == "hi"
@@ -50,7 +50,7 @@ async def test_at_the_limit_no_turn_of_that_person_begins_until_the_next_day(tmp
 
 
 async def test_a_turn_that_reaches_it_ends_with_an_answer(tmp_path: Path) -> None:
-    """T7: its further calls are skipped, and the answer is asked for."""
+    """Its further calls are skipped, and the model is asked for an answer (T7)."""
     many = Line(calls=calls("add", a=1, b=2).calls, usage=Usage(100, 0))
     async with _runtime(tmp_path, [many, many, says("that is all")], max_daily_tokens=150) as runtime:
         result = await (await runtime.send("go")).result()

@@ -1,4 +1,4 @@
-"""A reply that was cut off by the length limit goes on where it stopped."""
+"""Check that a reply cut off by the length limit continues where it stopped."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def test_a_call_that_was_cut_off_is_told_to_the_model_instead(tmp_path: Pa
 
 
 async def test_nothing_said_is_nothing_to_go_on_with(tmp_path: Path) -> None:
-    """H10: a model that thought until the limit is not asked for ever."""
+    """A model that reasons up to the limit is not requested forever (H10)."""
     async with runtime_with(tmp_path, [thinks("hm") + cut("")]) as runtime:
         await (await runtime.send("go")).result()
         assert len(model_of(runtime).requests) == 1
@@ -65,7 +65,7 @@ async def test_it_can_be_left_out_of_a_turn(tmp_path: Path) -> None:
 
 
 async def test_another_version_of_a_continued_answer_is_continued_by_itself(tmp_path: Path) -> None:
-    """T10, H10: what the first was asked to go on with is no part of the second."""
+    """The request to continue the first version is not part of the second (T10, H10)."""
     script = [cut("Once "), says("upon."), cut("Twice "), says("below.")]
     async with runtime_with(tmp_path, script) as runtime:
         chat = await runtime.conversation()

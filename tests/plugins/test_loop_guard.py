@@ -1,4 +1,4 @@
-"""C10: a model that repeats itself is met by a person's question, whatever it does in between."""
+"""C10: a model that repeats itself causes an approval request, also with other calls in between."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def wait(seconds: int = 1) -> str:
 async def converse(
     chat: ConversationHandle, said: str, answer: Answer | None = None
 ) -> tuple[TurnResult, list[CallAsked]]:
-    """One turn in which every question is answered the same way, and the questions."""
+    """Run one turn with the same answer to every approval request, and return the requests."""
     asked: list[CallAsked] = []
     turn = await chat.send(said)
     async for event in turn.events():
@@ -73,7 +73,7 @@ async def test_the_third_time_a_person_is_asked(tmp_path: Path) -> None:
 
 
 async def test_other_calls_and_text_between_do_not_hide_a_loop(tmp_path: Path) -> None:
-    """C10: nor does another order of the arguments, or being asked in one reply."""
+    """Another order of the arguments, or several calls in one reply, does not hide it either (C10)."""
     script = [
         calls("look", at="door"),
         says("Hm, let me wait. ") + calls("wait", seconds=1),
@@ -96,7 +96,7 @@ async def test_a_cycle_is_a_loop(tmp_path: Path) -> None:
 
 
 async def test_reading_again_what_was_changed_is_no_loop(tmp_path: Path) -> None:
-    """C10: other tools are asked about as ever, and so is reading what stays as it is."""
+    """Other tools still cause requests, and so does reading an unchanged file (C10)."""
     read = calls("read_file", path="a.txt")
     edits = [calls("write_file", path=f"{n}.txt", text=str(n)) + calls("look", at="door") for n in range(3)]
     (tmp_path / "a.txt").write_text("a")
@@ -163,7 +163,7 @@ async def test_a_tool_may_say_what_makes_two_calls_the_same(tmp_path: Path) -> N
 
 
 async def test_a_call_that_does_not_fit_its_tool_does_not_confuse_the_guard(tmp_path: Path) -> None:
-    """C10, C7: the tool's own word on identity is written for arguments that fit."""
+    """The tool's own identity function expects valid arguments (C10, C7)."""
     script = [calls("status"), calls("status", job=1), says("ok")]
     result, asked = await looped(tmp_path, script, tools=[job(lambda arguments: arguments["job"])])
     assert (result.text, asked) == ("ok", [])
@@ -180,7 +180,7 @@ async def test_once_means_that_the_next_time_is_asked_about_again(tmp_path: Path
 
 @pytest.mark.parametrize("answer", [allow_always(), allow_for_conversation()])
 async def test_always_holds_in_this_conversation_and_in_no_other(tmp_path: Path, answer: Answer) -> None:
-    """C10: and can be revoked."""
+    """The rule can be revoked (C10)."""
     script = [*[calls("look", at="door")] * 5, says("ok")]
     async with runtime_with(tmp_path, script * 4, tools=[look]) as runtime:
         chat = await runtime.conversation()
@@ -236,7 +236,7 @@ def test_a_limit_below_two_is_refused() -> None:
 
 
 async def test_the_limit_can_be_set(tmp_path: Path) -> None:
-    """C10, H9: by a guard of one's own in the place of the one that is built in."""
+    """A custom guard replaces the built-in one (C10, H9)."""
     script = [*[calls("look", at="door")] * 2, says("ok")]
     _, asked = await looped(tmp_path, script, plugins=[LoopGuard(2)])
     assert len(asked) == 1
@@ -250,7 +250,7 @@ class Signs(Plugin):
 
 
 async def test_a_call_that_a_plugin_changes_is_the_same_call(tmp_path: Path) -> None:
-    """C10 x H8: the model makes the same one over and over, whatever runs in its place."""
+    """The model repeats the same call, although another one runs in its place (C10 x H8)."""
     script = [*[calls("look", at="door")] * 3, says("ok")]
     result, asked = await looped(tmp_path, script, reject(), plugins=[Signs()])
     assert [one.kind for one in asked] == ["loop"]

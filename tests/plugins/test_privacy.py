@@ -1,4 +1,4 @@
-"""R3: what is private is masked in everything a model is sent, and real when a tool runs."""
+"""R3: private values are masked in everything that a model receives, and real when a tool runs."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ async def test_the_model_never_learns_the_value_and_the_tool_always_does(tmp_pat
 
 
 async def test_a_person_decides_about_the_real_value(tmp_path: Path) -> None:
-    """R3, P3: and what they change or say in return is masked again."""
+    """The user's changes and replies are masked again (R3, P3)."""
     script = [
         calls("call_number", number="[[phone]]") + calls("call_number", number="[[phone]]", about=["x"]),
         says("ok"),
@@ -193,7 +193,7 @@ async def test_a_mask_fits_wherever_its_value_does(tmp_path: Path) -> None:
 # ── masks ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-ANY = cast("TurnView", SimpleNamespace(settings={}))  # a turn of which nothing but its settings is asked
+ANY = cast("TurnView", SimpleNamespace(settings={}))  # a turn of which only the settings are read
 
 
 async def masked(privacy: Privacy, *parts: Any) -> RequestMessage:
@@ -229,7 +229,7 @@ async def test_the_text_of_an_attachment_and_what_tools_say_of_themselves_are_ma
 
 
 async def test_the_texts_that_a_result_brings_along_are_masked(tmp_path: Path) -> None:
-    """R3 x C6: in full, and by their names; other files go as they are."""
+    """Text files are masked in full and by name, and other files are sent unchanged (R3 x C6)."""
 
     @tool
     async def card(context: ToolContext) -> ToolOutput:
@@ -259,8 +259,9 @@ async def test_the_texts_that_a_result_brings_along_are_masked(tmp_path: Path) -
 
 
 async def test_what_other_plugins_put_into_a_request_is_masked(tmp_path: Path) -> None:
-    """R3 x H3, R8: whoever changes a request, it is masked as it is sent, with the schema of the answer and
-    the options, which media tools put texts of the model into."""
+    """A request is masked as it is sent, whichever plugin changed it. This includes the answer's schema and
+    the options, into which media tools put text of the model (R3 x H3, R8).
+    """
 
     @tool(description=f"Dials {PHONE}.")
     def dial() -> str:
@@ -299,7 +300,7 @@ async def test_a_conversation_may_have_private_fields_of_its_own(tmp_path: Path)
 
 
 async def test_a_message_may_have_private_fields_of_its_own_beside_them(tmp_path: Path) -> None:
-    """R3 x R1: it adds to those of its conversation, and so does an answer that is made anew."""
+    """It adds to the fields of its conversation, and a regenerated answer does the same (R3 x R1)."""
     async with runtime_with(tmp_path, lambda _: says("ok"), private=PRIVATE) as runtime:
         chat = await runtime.conversation(private={"city": "Graz"})
         await (await chat.send(f"Ada, {PHONE}, Graz", private={"name": "Ada"})).result()
@@ -329,7 +330,7 @@ async def test_names_of_files_are_masked_and_signed_reasoning_goes_back_as_it_ca
 
 
 def test_a_value_inside_another_is_masked_with_it() -> None:
-    """R3: and a mask that reads like a value is not masked again."""
+    """A mask that looks like a value is not masked again (R3)."""
     privacy = Mask({"first": "Ada", "whole": "Ada Lovelace", "odd": "first"})
     assert privacy.hide("Ada Lovelace, called Ada, came first") == "[[whole]], called [[first]], came [[odd]]"
     assert privacy.show("[[whole]], called [[first]], came [[odd]]") == "Ada Lovelace, called Ada, came first"
@@ -337,7 +338,7 @@ def test_a_value_inside_another_is_masked_with_it() -> None:
 
 
 def test_a_letter_with_its_accent_is_one_character_or_two() -> None:
-    """R3: names of files, and what is copied from documents, are often written the other way."""
+    """File names and text copied from documents often use the other form (R3)."""
     one, two = unicodedata.normalize("NFC", "Zoë Müller"), unicodedata.normalize("NFD", "Zoë Müller")
     for value, text in ((one, two), (two, one)):
         assert Mask({"name": value}).hide(f"for {text}: {json.dumps(text)}") == 'for [[name]]: "[[name]]"'
@@ -389,7 +390,7 @@ def unmasked(pieces: Sequence[str], *, call: str | None = None, as_json: bool = 
     st.lists(st.integers(0, 60)), st.sampled_from(["I called [[phone]], [[ph] [[phone]][[[address]].", "a[["])
 )
 def test_a_mask_is_a_value_wherever_the_stream_is_cut(cuts: list[int], text: str) -> None:
-    """R3: private x stream cut. No piece holds a part of a mask, and nothing else is changed or lost."""
+    """No chunk contains part of a mask, and nothing else is changed or lost (R3: private x stream cut)."""
     places = sorted({0, len(text), *(cut for cut in cuts if cut < len(text))})
     pieces = [text[start:end] for start, end in pairwise(places)]
     whole = text.replace("[[phone]]", PHONE).replace("[[address]]", ADDRESS)
@@ -435,7 +436,7 @@ async def test_people_get_values_in_answers_streams_titles_summaries_and_exports
 
 
 async def test_a_typed_answer_has_the_values(tmp_path: Path) -> None:
-    """R3 x R8: also one that JSON has to escape; whole, and while it grows."""
+    """This includes a value that JSON must escape, both complete and while it grows (R3 x R8)."""
 
     class Card(BaseModel):
         number: str

@@ -1,5 +1,6 @@
-"""B1, B3: what the calls of a turn did to the workspace is recorded, shown, and taken back with what was
-said, whichever tool it was."""
+"""B1, B3: changes of calls to the workspace are recorded, shown, and undone with the messages, for every
+tool.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +75,7 @@ async def finished(chat: ConversationHandle, text: str = "go") -> TurnHandle:
     ],
 )
 async def test_whatever_tool_wrote_it_is_told(tmp_path: Path, work: Path, call: Any) -> None:
-    """B1: built-in, shell and own tools; in the diff of the turn, and beside the result."""
+    """Built-in, shell and custom tools are covered, in the diff of the turn and with the result (B1)."""
     async with opened(tmp_path, [call, says("done")]) as runtime:
         turn = await finished(await runtime.conversation())
         diff = await turn.diff()
@@ -87,7 +88,7 @@ async def test_whatever_tool_wrote_it_is_told(tmp_path: Path, work: Path, call: 
 
 
 async def test_a_turn_that_only_reads_leaves_nothing(tmp_path: Path, work: Path) -> None:
-    """B1: where no tool may write nothing is looked at, and nothing is made."""
+    """If no tool can write, the workspace is not scanned, and no record is created (B1)."""
     async with opened(tmp_path, [calls("look"), calls("read_file", path="a.txt"), says("done")]) as runtime:
         turn = await finished(await runtime.conversation())
         assert (await turn.diff()).files == []
@@ -97,7 +98,9 @@ async def test_a_turn_that_only_reads_leaves_nothing(tmp_path: Path, work: Path)
 
 
 async def test_a_turn_is_taken_back_and_done_again(tmp_path: Path, work: Path) -> None:
-    """B3: files and conversation go back together; what was said stays as a branch; a revert is reverted."""
+    """Files and conversation are undone together, the messages stay as a branch, and a revert can be reverted
+    (B3).
+    """
     script = [
         says("hello"),
         calls("shell", command="rm a.txt; mkdir d; echo x > d/x; chmod 700 d"),
@@ -129,7 +132,9 @@ async def test_a_turn_is_taken_back_and_done_again(tmp_path: Path, work: Path) -
 
 
 async def test_one_file_of_several_goes_back(tmp_path: Path, work: Path) -> None:
-    """B3: with its folder and its other name, and nothing else; what stands is told by file."""
+    """Its folder and its other name go back too, and nothing else. The state is reported for each
+    file (B3).
+    """
     done = "mv a.txt b.txt; mkdir d; echo x > d/x; echo y > d/y; echo z > z"
     script = [calls("shell", command=done), says("ok"), calls("shell", command="echo zz > z"), says("ok")]
     async with opened(tmp_path, script) as runtime:
@@ -192,7 +197,7 @@ LINES = "one\ntwo\nthree\n"
         (["rm a; mkdir a; echo x > a/x", "echo y > a/y"], "a", {"a": LINES, "k": "k\n"}),
         (["rm a; mkdir a; mv k a/k", "true"], "a", {"a": LINES, "k": "k\n"}),
         (["mkdir e; mv a e/a", "rm -r e; mv k e"], "e/a", {"a": LINES, "k": "k\n"}),
-        # Nothing else goes along, and what is as it was already stays so.
+        # No other file is reverted, and a file that is already in its old state stays.
         (["cp a b", "echo kk > k"], "b", {"a": LINES, "k": "kk\n"}),
         (["cp a b; echo four >> a", "true"], "b", {"a": LINES + "four\n", "k": "k\n"}),
         (["echo new > b", "rm b; echo kk > k"], "b", {"a": LINES, "k": "kk\n"}),
@@ -201,7 +206,7 @@ LINES = "one\ntwo\nthree\n"
 async def test_one_file_goes_back_from_wherever_it_went(
     tmp_path: Path, work: Path, turns: list[str], path: str, left: dict[str, str]
 ) -> None:
-    """B3: what was there before is there again under its old name, whatever a later turn did to it."""
+    """The previous content is back under its old name, after any change by a later turn (B3)."""
     (work / "a.txt").rename(work / "a")
     (work / "a").write_text(LINES)
     (work / "k").write_text("k\n")
@@ -235,7 +240,7 @@ async def test_files_alone_go_back(tmp_path: Path, work: Path) -> None:
 
 
 async def test_back_to_before_an_earlier_turn_takes_the_later_ones_along(tmp_path: Path, work: Path) -> None:
-    """B3: also over one that was taken back by itself before."""
+    """This includes a turn that was undone separately before (B3)."""
     script = [
         *(calls("shell", command="echo 1 >> a.txt"), says("1")),
         *(calls("shell", command="echo 2 >> a.txt"), says("2")),
@@ -253,7 +258,7 @@ async def test_back_to_before_an_earlier_turn_takes_the_later_ones_along(tmp_pat
 
 
 async def test_back_to_before_a_single_call(tmp_path: Path, work: Path) -> None:
-    """B3: what the calls before it did stays."""
+    """The effects of earlier calls stay (B3)."""
     script = [
         calls("write_file", path="x", text="x"),
         calls("write_file", path="y", text="y"),
@@ -288,7 +293,7 @@ async def test_what_a_person_changed_since_is_asked_about(tmp_path: Path, work: 
 
 
 async def test_what_a_person_did_while_they_were_asked_is_not_the_calls(tmp_path: Path, work: Path) -> None:
-    """B1 × P1: a question may be open for days; the folder is looked at when the call runs."""
+    """An approval request can be open for days, so the folder is scanned when the call runs (B1 × P1)."""
     async with opened(tmp_path, [calls("shell", command="echo 2 > b.txt"), says("ok")], allow=()) as runtime:
         turn = await runtime.send("go")
         assert await turn.reached("waiting")
@@ -299,7 +304,7 @@ async def test_what_a_person_did_while_they_were_asked_is_not_the_calls(tmp_path
 
 
 async def test_a_turn_that_runs_cannot_be_taken_back(tmp_path: Path, work: Path) -> None:
-    """B3: TurnBusy; and a turn that is cancelled can."""
+    """The error is TurnBusy, and a cancelled turn can be undone (B3)."""
     script = [calls("shell", command="echo 2 > a.txt; sleep 60")]
     async with opened(tmp_path, script) as runtime:
         turn = await runtime.send("go")
@@ -316,8 +321,9 @@ async def test_a_turn_that_runs_cannot_be_taken_back(tmp_path: Path, work: Path)
 async def test_a_version_that_has_said_nothing_is_taken_back_and_holds_nothing_up(
     tmp_path: Path, work: Path
 ) -> None:
-    """B3 × T4 × T10: cancelled before it asked its model, it leaves no message; while it runs, what it
-    answers cannot be taken back."""
+    """It was cancelled before its request, so it has no message. While it runs, the message it answers cannot
+    be undone (B3 × T4 × T10).
+    """
     script = [calls("write_file", path="new.txt", text="new\n"), says("done")]
     async with opened(tmp_path, script, plugins=[Hesitates()], allow=["*"]) as runtime:
         chat = await runtime.conversation()
@@ -410,7 +416,9 @@ async def test_a_conversation_that_was_not_moved_any_more_is_moved_at_the_next_s
 
 
 async def test_a_conversation_that_went_on_is_not_moved_any_more(tmp_path: Path, work: Path) -> None:
-    """B3 × S1: a program died after the files were back, and another was used before it started again."""
+    """A program died after it had restored the files, and another one was used before it started again (B3 ×
+    S1).
+    """
     script = [says("hello"), calls("shell", command="echo 2 > a.txt"), says("ok"), says("and on")]
     async with opened(tmp_path, script) as other:
         chat = await other.conversation()
@@ -432,7 +440,7 @@ async def test_a_conversation_that_went_on_is_not_moved_any_more(tmp_path: Path,
 
 
 async def test_records_that_cannot_be_read_keep_nobody_from_talking(tmp_path: Path, work: Path) -> None:
-    """B1: it is said, and the call runs."""
+    """A message reports the fault, and the call runs (B1)."""
     script = [calls("shell", command="echo 2 > a.txt"), says("ok"), calls("shell", command="echo 3 > a.txt")]
     async with opened(tmp_path, script) as runtime:
         await finished(await runtime.conversation())

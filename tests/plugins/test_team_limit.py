@@ -1,4 +1,4 @@
-"""What the members of a team may use together in a day (T7, O3)."""
+"""Check the daily limit that the members of a team share (T7, O3)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.server.site import served
 
 
 async def test_members_share_a_limit_and_others_are_not_touched(tmp_path: Path) -> None:
-    """T7, O3: what one of them used is gone for the others."""
+    """Usage of one member reduces the rest for the others (T7, O3)."""
     teams = {"lab": Team(members=frozenset({"ada", "bob"}), max_daily_cost=1.0)}
     reply = says("hi", usage=Usage(60, 40, cost=0.6))
     async with runtime_with(tmp_path, lambda request: reply, teams=teams) as runtime:
@@ -36,7 +36,7 @@ async def test_members_share_a_limit_and_others_are_not_touched(tmp_path: Path) 
 
 @pytest.mark.slow
 async def test_the_groups_of_a_provider_are_those_of_the_last_sign_in(tmp_path: Path) -> None:
-    """V4, O3: of those that are no team, nothing is kept."""
+    """Groups that are not teams are not stored (V4, O3)."""
     teams = {"lab": Team(max_daily_tokens=10), "ops": Team()}
     reply = says("hi", usage=Usage(60, 40))
     async with (

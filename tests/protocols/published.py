@@ -1,5 +1,7 @@
-"""Clients of other people's protocols, as they are published on npm: each in a process that loads its
-packages once, and plays one scene after the other."""
+"""Run clients of foreign protocols, as published on npm.
+
+Each has a process that loads its packages once and plays one scene after another.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +29,13 @@ _HOST = Path(__file__).with_name("host.mjs")
 
 
 async def run_client(script: str, *arguments: str, packages: str = CLIENTS) -> dict[str, Any]:
-    """What it prints in the end."""
+    """Return what the script prints at the end."""
     found: dict[str, Any] = json.loads(await asyncio.to_thread(_play, script, packages, *arguments))
     return found
 
 
 def read_by_client(script: str, streams: Iterable[object]) -> list[Any]:
-    """What it makes of each."""
+    """Return the client's result for each stream."""
     with NamedTemporaryFile("w", encoding="utf-8", suffix=".jsonl") as file:
         file.writelines(json.dumps(stream) + "\n" for stream in streams)
         file.flush()
@@ -61,8 +63,9 @@ def _play(script: str, packages: str, *arguments: str) -> str:
 
 @cache
 def _host(whose: str) -> subprocess.Popen[str]:
-    """For all scripts that use the same packages; one that draws a page has a process of its own, in which is
-    all that a page has."""
+    """Start a process for all scripts that use the same packages. A script that draws a page has a separate
+    process with the globals of a page.
+    """
     host = subprocess.Popen([NODE, _HOST], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     atexit.register(_end, host)
     return host
@@ -75,7 +78,9 @@ def _end(host: subprocess.Popen[str]) -> None:
 
 @cache
 def _placed(script: str, packages: str) -> Path:
-    """The script beside the packages it imports: Node looks for them from where it lies."""
+    """Place the script next to the packages that it imports, because Node searches from the script's
+    folder.
+    """
     try:
         folder = installed(packages)
     except (AssertionError, subprocess.TimeoutExpired) as error:

@@ -75,7 +75,7 @@ async def test_a_second_message_is_said_in_the_same_conversation(tmp_path: Path)
 async def test_an_interrupt_is_answered_and_the_turn_goes_on(
     tmp_path: Path, scene: str, state: CallState, result: str
 ) -> None:
-    """F2, P4: in the protocol's own words; also with other arguments."""
+    """The answer uses the protocol's own messages, also with changed arguments (F2, P4)."""
     async with served(tmp_path, [calls("add", a=1, b=2), says("Done.")], tools=[add], allow=()) as site:
         shown = await at_the_client(site, scene)
         (conversation,) = await site.runtime.conversations()
@@ -125,7 +125,9 @@ CHANGED = {"notes": {"a/b": "milk", "~new": ["bread"]}}
 
 
 async def test_the_model_sees_the_state_and_changes_it(tmp_path: Path) -> None:
-    """F2: the client's own state, by its own patches; an ordinary call, which nobody has to allow."""
+    """The client's own state changes by the protocol's patches, in an ordinary call that needs no approval
+    (F2).
+    """
     async with served(tmp_path, [UPDATE, says("Added.")], allow=()) as site:
         shown = await at_the_client(site, "state")
         first, second = model_of(site.runtime).requests
@@ -168,7 +170,7 @@ async def test_without_a_state_there_is_no_tool_for_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("scene", ["forgotten", "connect"])
 async def test_who_has_nothing_but_the_name_of_a_thread_gets_all_of_it(tmp_path: Path, scene: str) -> None:
-    """F2 × S3: what was said, and the state, also from a server that was started again."""
+    """The response has the messages and the state, also from a restarted server (F2 × S3)."""
     async with served(tmp_path, [UPDATE, says("Added.")], allow=()) as site:
         await at_the_client(site, "state")
     async with served(tmp_path, [], allow=()) as site:
@@ -221,7 +223,7 @@ def test_the_first_text_of_a_message_has_its_id_and_no_two_parts_share_one() -> 
 
 
 def test_whatever_happens_in_a_turn_the_client_reads_its_run() -> None:
-    """F1, W1: what its own schema and checks take, and all of the text."""
+    """The client's schema and checks accept the run, with all of the text (F1, W1)."""
     told: list[tuple[list[RunEvent], str]] = []
 
     @given(turns())

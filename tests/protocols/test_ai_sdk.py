@@ -24,24 +24,24 @@ from tests.sweeps import examples, some
 
 pytestmark = pytest.mark.slow
 VERSIONS = some(["5", "6", "7"], 2)  # the readers at the end are of all three, always
-NEWEST = some(["7", "6", "5"], 3)  # where what is stored is the point
+NEWEST = some(["7", "6", "5"], 3)  # for tests about stored state
 STORY = "Once upon a time. " * 40
 
 
 async def at_the_chat(site: Site, version: str, scene: str) -> dict[str, Any]:
-    """What the chat shows in the end."""
+    """Return what the chat shows at the end."""
     where = "/api/ai-sdk/v5/chat" if version == "5" else "/api/ai-sdk/chat"
     return await run_client("ai_sdk.mjs", version, site.url + where, site.key, scene)
 
 
 async def path_of(site: Site, conversation: str) -> list[Message]:
-    """What was said last, and before it."""
+    """Return the last message and those before it."""
     tree = await (await site.runtime.conversation(conversation)).tree()
     return list(tree.path((await site.runtime.store.conversation(conversation)).leaf))
 
 
 def parts(shown: dict[str, Any], *types: str) -> list[dict[str, Any]]:
-    """Of the last message, those of these types."""
+    """Return the parts of the last message that have these types."""
     return [part for part in shown["messages"][-1]["parts"] if not types or part["type"] in types]
 
 
@@ -65,7 +65,7 @@ async def test_thoughts_calls_and_an_answer_are_shown(tmp_path: Path, version: s
 
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_a_page_that_is_loaded_again_shows_the_same_chat(tmp_path: Path, version: str) -> None:
-    """F1 × S3: with data parts and metadata, which no model sees; then it goes on."""
+    """Data parts and metadata, which no model sees, are included. Then the chat continues (F1 × S3)."""
     script = [thinks("Let me add.") + calls("add", a=1, b=2), says("It is 3."), says("Second.")]
     async with served(tmp_path, script, tools=[add]) as site:
         shown = await at_the_chat(site, version, "reloaded")
@@ -100,7 +100,7 @@ async def test_a_second_message_is_said_in_the_same_conversation(tmp_path: Path,
 @pytest.mark.parametrize("version", some(["6", "7"], 2, 1))
 @pytest.mark.parametrize("scene", ["allow", "refuse"])
 async def test_an_approval_is_asked_for_and_answered(tmp_path: Path, version: str, scene: str) -> None:
-    """F2, P4: in the protocol's own words, and the turn goes on."""
+    """The protocol's own messages are used, and the turn resumes (F2, P4)."""
     script = [calls("add", a=1, b=2), says("Done.")]
     async with served(tmp_path, script, tools=[add], allow=()) as site:
         shown = await at_the_chat(site, version, scene)
@@ -118,7 +118,7 @@ async def test_an_approval_is_asked_for_and_answered(tmp_path: Path, version: st
 
 
 async def test_where_the_protocol_has_no_approvals_the_stream_waits(tmp_path: Path) -> None:
-    """F3: version 5. The question comes as data, and is answered over the API."""
+    """In version 5, the approval request comes as data and is answered over the API (F3)."""
     async with served(tmp_path, [calls("add", a=1, b=2), says("Done.")], tools=[add], allow=()) as site:
         shown = await at_the_chat(site, "5", "asked")
     assert (shown["asked"], text(shown)) == (200, "Done.")
@@ -144,7 +144,7 @@ async def test_a_page_that_is_loaded_again_gets_the_whole_answer(tmp_path: Path,
 
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_who_stops_and_says_something_else_gets_an_answer(tmp_path: Path, version: str) -> None:
-    """F2, T6: what was hung up on is cancelled."""
+    """The disconnected turn is cancelled (F2, T6)."""
     async with served(tmp_path, [says(STORY, waits=0.05), says("Gladly.")]) as site:
         shown = await at_the_chat(site, version, "stop")
         (conversation,) = await site.runtime.conversations()
@@ -175,7 +175,7 @@ async def test_a_turn_that_is_cancelled_elsewhere_is_not_sent_in_again(tmp_path:
 @pytest.mark.parametrize("version", NEWEST)
 @pytest.mark.parametrize(("scene", "said"), [("again", ["Hello"]), ("edit", ["Hello", "And?"])])
 async def test_an_answer_is_made_once_more(tmp_path: Path, version: str, scene: str, said: list[str]) -> None:
-    """F2: as a version, beside the first one."""
+    """The new answer is a version next to the first one (F2)."""
     async with served(tmp_path, [says("First."), says("Second.")]) as site:
         shown = await at_the_chat(site, version, scene)
         (conversation,) = await site.runtime.conversations()
@@ -228,7 +228,7 @@ def test_a_chat_is_told_how_a_turn_ended(end: e.TurnEnd, told: list[str]) -> Non
 
 
 def test_whatever_happens_in_a_turn_every_version_reads_its_stream() -> None:
-    """F1, W1: what their own schema and reader take, and all of the text."""
+    """Their schemas and readers accept the stream, with all of the text (F1, W1)."""
     told: list[tuple[bool, list[Chunk], str]] = []
 
     @given(turns(), st.booleans())

@@ -19,13 +19,13 @@ STORY = ("Once upon a time. " * 40).strip()
 
 
 async def at_the_page(site: Site, scene: str, protocol: str = "ai-sdk/chat") -> dict[str, Any]:
-    """What the page shows in the end."""
+    """Return what the page shows at the end."""
     url = f"{site.url}/api/{protocol}"
     return await run_client("assistant_ui.mjs", url, site.key, scene, packages=FRONTENDS)
 
 
 def parts(shown: dict[str, Any], kind: str) -> list[dict[str, Any]]:
-    """Of the last answer, those of this type."""
+    """Return the parts of the last answer that have this type."""
     return [part for part in shown["answer"] if part["type"] == kind]
 
 
@@ -58,7 +58,7 @@ async def test_a_second_message_is_said_in_the_same_conversation(tmp_path: Path,
 @BOTH
 @pytest.mark.parametrize("scene", ["allow", "refuse"])
 async def test_an_approval_is_asked_for_and_answered(tmp_path: Path, scene: str, protocol: str) -> None:
-    """F2, P4: in the page's own words, and the turn goes on."""
+    """The page's own messages are used, and the turn resumes (F2, P4)."""
     async with served(tmp_path, [calls("add", a=1, b=2), says("Done.")], tools=[add], allow=()) as site:
         shown = await at_the_page(site, scene, protocol)
         (conversation,) = await site.runtime.conversations()
@@ -74,7 +74,7 @@ async def test_an_approval_is_asked_for_and_answered(tmp_path: Path, scene: str,
 
 @BOTH
 async def test_a_tool_of_the_page_is_run_by_the_page(tmp_path: Path, protocol: str) -> None:
-    """F2, C6: once; the page sends it along by itself."""
+    """The tool runs once, and the page sends its result by itself (F2, C6)."""
     async with served(tmp_path, [calls("where"), says("In Rome.")], allow=()) as site:
         shown = await at_the_page(site, "tool", protocol)
     assert (shown["errors"], shown["ran"], text(shown)) == ([], [{}], "In Rome.")
@@ -91,7 +91,7 @@ async def test_a_page_that_is_loaded_again_gets_the_whole_answer(tmp_path: Path)
 
 @BOTH
 async def test_who_stops_and_says_something_else_gets_an_answer(tmp_path: Path, protocol: str) -> None:
-    """F2, T6: what was hung up on is cancelled."""
+    """The disconnected turn is cancelled (F2, T6)."""
     async with served(tmp_path, [says(STORY, waits=0.05), says("Gladly.")]) as site:
         shown = await at_the_page(site, "stop", protocol)
         (conversation,) = await site.runtime.conversations()

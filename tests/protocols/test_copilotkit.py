@@ -57,7 +57,7 @@ async def test_an_interrupt_is_answered_and_the_turn_goes_on(
 
 
 async def test_the_model_changes_the_state_of_the_page(tmp_path: Path) -> None:
-    """F2: what was there stays, and each change is told."""
+    """The previous state stays, and each change is published (F2)."""
     update = calls("update_state", changes={"notes": ["milk", "bread"]})
     async with served(tmp_path, [update, says("Added.")], allow=()) as site:
         shown = await at_the_front_end(site, "state")
@@ -65,7 +65,7 @@ async def test_the_model_changes_the_state_of_the_page(tmp_path: Path) -> None:
 
 
 async def test_a_tool_of_the_page_is_not_run_before_a_person_has_allowed_it(tmp_path: Path) -> None:
-    """F2 × P: a front end runs what it is shown, so it is shown nothing before."""
+    """A front end runs every call that it is shown, so the call is hidden until then (F2 × P)."""
     script = [calls("where"), says("In Rome.")]
     async with served(tmp_path, script, allow=(), ask=["client.where"]) as site:
         shown = await at_the_front_end(site, "tool-asked")

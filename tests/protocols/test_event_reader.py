@@ -1,4 +1,6 @@
-"""What every writer may rely on: parts open and close in pairs, and what was missed is told like the rest."""
+"""Check what every writer can rely on: parts open and close in pairs, and missed events are delivered like
+the rest.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ TOOLS = frozenset({"add"})
 
 
 def check_pairs(values: Iterable[Value]) -> None:
-    """Every delta is inside a part of its kind, and no part is left open."""
+    """Check that every delta is inside a part of its kind, and that no part is left open."""
     open: str | None = None
     for value in values:
         match value:
@@ -59,7 +61,9 @@ def test_any_cut_of_a_turn_is_told_in_pairs_and_with_all_of_its_text(
 def test_a_call_of_the_clients_own_is_shown_only_when_it_may_run(
     events: list[e.Event], data: st.DataObject
 ) -> None:
-    """P1 × F1: clients run what they are shown. Cut anywhere, and whatever is asked before it."""
+    """Clients run the calls that they are shown. This holds for any cut, and for any approval request before
+    the call (P1 × F1).
+    """
     cut = data.draw(st.integers(0, len(events) - 1))
     started = {event.call for event in events[:cut] if isinstance(event, e.CallStart | e.CallEnd)}
     reader = EventReader(TOOLS)
@@ -72,7 +76,9 @@ def test_a_call_of_the_clients_own_is_shown_only_when_it_may_run(
 
 
 def test_a_turn_waits_when_all_that_it_waits_for_has_been_told() -> None:
-    """F1 × P1: the state of a turn is published before its question, and one call may be open beside it."""
+    """The state of a turn is published before its approval request, and another call can be open at the same
+    time (F1 × P1).
+    """
     events: list[e.Event] = [
         e.CallInputEnd("call_1", "add", {}),
         e.CallInputEnd("call_2", "shell", {}),

@@ -1,4 +1,4 @@
-"""Every kind of part that a protocol's own types have is read, or refused in that protocol's form (F3)."""
+"""Check that every part type of a protocol is read, or refused in that protocol's form (F3)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DATA = "data:text/plain;base64,c2FpZA=="  # "said"
 
 
 async def fate(site: Site, path: str, body: dict[str, Any]) -> str:
-    """What becomes of a request: refused, read by the model, or for the page alone."""
+    """Return the outcome of a request: refused, read by the model, or for the page only."""
     before = len(model_of(site.runtime).requests)
     answer = await site.ask("POST", path, body)
     if answer.status >= 400:
@@ -40,7 +40,7 @@ async def fate(site: Site, path: str, body: dict[str, Any]) -> str:
 CALL = {"toolCallId": "c", "toolName": "add", "input": {}, "state": "output-available", "output": "said"}
 UI_PARTS: dict[
     str, tuple[dict[str, Any], str, str]
-] = {  # a part; what becomes of it from a person, in an answer
+] = {  # a part, then its outcome in a user's message and in an answer
     "text": ({"text": "said"}, "read", "read"),
     "file": ({"url": DATA, "mediaType": "text/plain"}, "read", "read"),
     "reasoning": ({"text": "said"}, "refused", "read"),
@@ -190,7 +190,7 @@ HELLO, ANSWER = {"role": "user", "content": "Hello."}, {"role": "assistant", "co
 CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
 
 
-# Sound is read: "said" is base64. Pictures and files with this for an address are not.
+# Audio is read: "said" is base64. Images and files with this address are not read.
 READ = {
     *(
         "ChatCompletionContentPartTextParam",
@@ -226,8 +226,9 @@ def unions() -> list[tuple[Any, str, Any]]:
 
 
 async def test_every_part_of_openai_is_read_or_refused(tmp_path: Path) -> None:
-    """With a value in each of its fields: an answer with sound, a call without a result, a result without its
-    call and an item that is not stored are refused, too."""
+    """Each field has a value. An answer with audio, a call without a result, a result without its call and an
+    item that is not stored are refused, too.
+    """
     async with served(tmp_path, [says("Hi.")] * 20) as site:
         for union, path, around in unions():
             for kind in typing.get_args(union):

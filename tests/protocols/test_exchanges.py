@@ -1,4 +1,6 @@
-"""What clients of other protocols send twice, too late, beside something else, or after a loss."""
+"""Check messages that clients of other protocols send twice, too late, together with others, or
+after a loss.
+"""
 
 from __future__ import annotations
 
@@ -48,14 +50,16 @@ async def turns(site: Site) -> list[str]:
 
 
 async def asked(site: Site, count: int) -> None:
-    """Wait until the model was asked this often."""
+    """Wait until the model has received this number of requests."""
     async with asyncio.timeout(PATIENCE):
         while len(model_of(site.runtime).requests) < count:  # noqa: ASYNC110 - the model tells nobody
             await asyncio.sleep(0.01)
 
 
 async def test_a_message_of_the_ai_sdk_that_comes_twice_is_answered_once(tmp_path: Path) -> None:
-    """F2 × T4: by two tabs at once, and by who lost the response; what failed is tried again."""
+    """It can come from two tabs at the same time, or from a client that lost the response. A failed message
+    is retried (F2 × T4).
+    """
     gate = asyncio.Event()
     script = [calls("wait"), says("One."), fails("out of order"), says("Two.")]
     async with served(tmp_path, script, tools=[waiting(gate)]) as site:
@@ -75,7 +79,7 @@ async def test_a_message_of_the_ai_sdk_that_comes_twice_is_answered_once(tmp_pat
 
 
 async def test_what_never_arrived_is_not_taken_for_the_message_before_it(tmp_path: Path) -> None:
-    """F2 × T10: `regenerate` after a submit that was lost; what stands before it is not answered again."""
+    """A `regenerate` after a lost submit does not answer the message before it again (F2 × T10)."""
     async with served(tmp_path, [says("One."), says("Two."), says("Two again.")]) as site:
         first = await told(site, CHAT, {"id": "a", "messages": [user("1", "Hello")]})
         again = {
@@ -90,7 +94,7 @@ async def test_what_never_arrived_is_not_taken_for_the_message_before_it(tmp_pat
 
 
 async def test_something_new_beside_a_result_of_the_ai_sdk_reaches_the_same_turn(tmp_path: Path) -> None:
-    """F2 × T13: pages that do not send results by themselves send them with what is said next."""
+    """Pages that do not send results by themselves send them with the next message (F2 × T13)."""
     async with served(tmp_path, [calls("where"), says("Rome, rainy.")], allow=()) as site:
         chat: dict[str, Any] = {"id": "a", "tools": {"where": TOOL}, "messages": [user("1", "Where am I?")]}
         first = await told(site, CHAT, chat)
@@ -123,7 +127,7 @@ async def test_an_approval_is_taken_also_where_something_was_said_behind_it(tmp_
 
 
 async def test_who_hangs_up_after_an_approval_can_say_something_else(tmp_path: Path) -> None:
-    """F2 × T6: the turn is his as it was before he was asked."""
+    """The turn belongs to the client as before the approval request (F2 × T6)."""
     gate = asyncio.Event()
     script = [calls("wait"), says("Gladly.")]
     async with served(tmp_path, script, tools=[waiting(gate)], allow=()) as site:
@@ -143,7 +147,7 @@ async def test_who_hangs_up_after_an_approval_can_say_something_else(tmp_path: P
 
 
 async def test_a_run_of_ag_ui_that_comes_twice_is_one(tmp_path: Path) -> None:
-    """F2 × T4: also one that failed; another run with the same words is another."""
+    """This also holds for a failed run. Another run with the same text is separate (F2 × T4)."""
     said = [{"id": "1", "role": "user", "content": "Hello"}]
     async with served(tmp_path, [says("One."), fails("out of order"), says("Two.")]) as site:
         await told(site, RUN, run(said, "1"))
@@ -163,7 +167,7 @@ async def test_a_run_of_ag_ui_that_comes_twice_is_one(tmp_path: Path) -> None:
 
 
 async def test_something_new_beside_a_result_of_ag_ui_reaches_the_same_turn(tmp_path: Path) -> None:
-    """F2 × T13; and a result that nobody waits for begins nothing."""
+    """A result that no call waits for begins nothing (F2 × T13)."""
     tools = [{"name": "where", **TOOL}]
     said: list[dict[str, Any]] = [{"id": "1", "role": "user", "content": "Where am I?"}]
     async with served(tmp_path, [calls("where"), says("Rome, rainy.")], allow=()) as site:
@@ -192,7 +196,9 @@ async def test_something_new_beside_a_result_of_ag_ui_reaches_the_same_turn(tmp_
 
 
 async def test_what_the_calls_of_a_task_ask_is_told(tmp_path: Path) -> None:
-    """F3 × P6: over both; who is told can answer, and the stream goes on."""
+    """This holds over both protocols. The client that sees the request can answer it, and the stream
+    continues (F3 × P6).
+    """
     task = calls("task", agent="helper", request="Add.")
     script = [task, calls("add", a=1, b=2), says("3."), says("Done.")]
     helper = Agent(name="helper", description="Helps.")
@@ -210,7 +216,7 @@ async def test_what_the_calls_of_a_task_ask_is_told(tmp_path: Path) -> None:
 
 
 async def test_of_a_turn_that_ended_between_two_looks_the_rest_is_told(tmp_path: Path) -> None:
-    """E2: what was known of it is not told again."""
+    """Events that the client already has are not sent again (E2)."""
     async with runtime_with(tmp_path, [calls("add", a=1, b=2), says("Rome, rainy.")], tools=[add]) as first:
         turn = await first.send("Where?")
         await turn.result()

@@ -51,7 +51,7 @@ def ag_ui_before_1(url: str) -> tuple[str, dict[str, Any]]:
 
 
 async def test_a_part_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
-    """F3: none is left out in silence."""
+    """No part is dropped silently (F3)."""
     path, body = ag_ui("data:,x")
     async with served(tmp_path, [says("I see.")]) as site:
         for part in ({"type": "binary", "mimeType": "image/png", "id": "upload_1"}, {"type": "video"}):
@@ -65,7 +65,7 @@ async def test_a_part_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
 async def test_an_address_of_another_place_is_refused_and_nothing_is_stored(
     tmp_path: Path, protocol: Any
 ) -> None:
-    """F3: whoever serves the model would fetch it, and nobody has judged it."""
+    """The provider would fetch the address, and no rule has approved it (F3)."""
     async with served(tmp_path, [says("I see.")]) as site:
         for url in (*FOREIGN, NO_ADDRESS):
             answer = await site.ask("POST", *protocol(url))
@@ -79,7 +79,7 @@ async def test_an_address_of_another_place_is_refused_and_nothing_is_stored(
 @pytest.mark.parametrize("url", ["data:image/png;base64,aGVsbG8=", "DATA:;BASE64,aGVsbG8=", "data:,hello"])
 @pytest.mark.parametrize("protocol", [ai_sdk, ag_ui, ag_ui_before_1])
 async def test_a_file_in_its_own_address_is_stored(tmp_path: Path, protocol: Any, url: str) -> None:
-    """M3: however its address is spelled."""
+    """This holds for any spelling of its address (M3)."""
     async with served(tmp_path, [says("I see.")]) as site:
         answer = await site.ask("POST", *protocol(url))
         assert answer.status == 200, answer.body
@@ -97,7 +97,7 @@ async def test_a_file_in_its_own_address_is_stored(tmp_path: Path, protocol: Any
 async def test_a_file_of_this_server_has_a_type_as_any_other(
     tmp_path: Path, protocol: Any, type: str, stored: str | None
 ) -> None:
-    """M3 × F3: what stands there goes into requests and forms."""
+    """The type goes into requests and forms (M3 × F3)."""
     async with served(tmp_path, [says("I see.")]) as site:
         raw = {"content-type": "application/octet-stream"}
         file = await site.post("/api/files?name=a.png&type=image/png", b"0123456789", headers=raw)
@@ -112,7 +112,7 @@ async def test_a_file_of_this_server_has_a_type_as_any_other(
 
 @pytest.mark.parametrize("protocol", [ai_sdk, ag_ui])
 async def test_a_file_of_another_person_is_not_found(tmp_path: Path, protocol: Any) -> None:
-    """F3: its address alone gives nobody a file."""
+    """The address of a file alone does not give access (F3)."""
     async with served(tmp_path, [says("I see.")]) as site:
         raw = {"content-type": "application/octet-stream"}
         file = await site.post("/api/files?name=a.png&type=image/png", b"0123456789", headers=raw)

@@ -1,4 +1,4 @@
-"""Turns that nobody reads any more."""
+"""Check turns that have lost their readers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STORY = says("Once upon a time. " * 400, waits=0.05)
 
 
 async def test_a_turn_that_nobody_comes_back_for_is_cancelled(tmp_path: Path) -> None:
-    """T6: its reader has hung up, and that is all it can say."""
+    """Its reader has disconnected, which is the only signal it can send (T6)."""
     async with runtime_with(tmp_path, [STORY]) as runtime:
         readers = TurnReaders(runtime, grace=0.01)
         turn = await runtime.send("Tell me.")
@@ -24,7 +24,7 @@ async def test_a_turn_that_nobody_comes_back_for_is_cancelled(tmp_path: Path) ->
 
 
 async def test_who_comes_back_finds_it_running(tmp_path: Path) -> None:
-    """E2: a page that is loaded again hangs up, too."""
+    """A page that reloads disconnects, too (E2)."""
     async with runtime_with(tmp_path, [says("Once upon a time.")]) as runtime:
         readers = TurnReaders(runtime, grace=60)
         turn = await runtime.send("Tell me.")
@@ -49,7 +49,7 @@ async def test_who_says_something_else_meanwhile_does_not_wait_for_it(tmp_path: 
 
 
 async def test_a_turn_that_others_asked_for_goes_on(tmp_path: Path) -> None:
-    """T6: somebody looked at it from another client, and has gone."""
+    """Another client watched the turn and has disconnected (T6)."""
     async with runtime_with(tmp_path, [says("Once upon a time.")]) as runtime:
         readers = TurnReaders(runtime, grace=0.01)
         turn = await runtime.send("Tell me.")

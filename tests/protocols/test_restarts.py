@@ -1,4 +1,4 @@
-"""Clients of other protocols come back to a server that was started again meanwhile."""
+"""Check clients of other protocols that reconnect to a restarted server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PARTS = [{"type": "text", "text": "Add."}]
 
 
 async def told(site: Site, path: str, body: Any) -> list[dict[str, Any]]:
-    """What comes back, to the end of the response."""
+    """Return the response to its end."""
     answer = await site.ask("POST", path, body)
     assert answer.status == 200, answer.body
     frames = [frame.removeprefix("data: ") for frame in answer.body.decode().split("\n\n")]
@@ -37,7 +37,7 @@ def written(chunks: list[dict[str, Any]]) -> str:
 
 
 async def test_an_approval_of_the_ai_sdk_is_answered_after_a_restart(tmp_path: Path) -> None:
-    """F2 × S3: and what was said before it is not said twice."""
+    """Text from before the restart is not sent twice (F2 × S3)."""
     chat: dict[str, Any] = {"id": "a", "messages": [{"id": "1", "role": "user", "parts": PARTS}]}
     async with served(tmp_path, ASKS[:1], tools=[add], allow=()) as site:
         chunks = await told(site, "/api/ai-sdk/chat", chat)
@@ -77,7 +77,9 @@ async def test_an_interrupt_of_ag_ui_is_answered_after_a_restart(tmp_path: Path)
 
 
 async def test_what_is_somebody_elses_is_not_there(tmp_path: Path) -> None:
-    """U1: neither by the name of a chat, nor by a turn, a question or a conversation; a name is one's own."""
+    """It is hidden by the name of a chat, and by the ID of a turn, a request or a conversation. Names are
+    separate for each user (U1).
+    """
     chat: dict[str, Any] = {"id": "a", "messages": [{"id": "1", "role": "user", "parts": PARTS}]}
     async with served(tmp_path, [*ASKS[:1], says("Hello, Ada.")], tools=[add], allow=()) as site:
         chunks = await told(site, "/api/ai-sdk/chat", chat)
@@ -102,7 +104,7 @@ async def test_what_is_somebody_elses_is_not_there(tmp_path: Path) -> None:
 
 
 async def test_an_approval_reaches_a_turn_that_another_process_runs(tmp_path: Path) -> None:
-    """F2 × N3: what was said before it is not said again, and it is asked once."""
+    """Text from before the approval is not sent again, and the request is made once (F2 × N3)."""
     body: dict[str, Any] = {"id": "", "messages": [{"id": "1", "role": "user", "parts": PARTS}]}
     async with runtime_with(tmp_path, ASKS, tools=[add], allow=()) as owner:
         turn = await owner.send("Add.")
@@ -110,7 +112,7 @@ async def test_an_approval_reaches_a_turn_that_another_process_runs(tmp_path: Pa
         async with served(tmp_path, [], tools=[add], allow=(), adopts=False) as site:
             (conversation,) = await owner.conversations()
             elsewhere = site.runtime.turn(turn.id).events()
-            async for event in elsewhere:  # from here on it is told to others
+            async for event in elsewhere:  # from here on, other processes receive it
                 if event.type == "call.asked":
                     break
             await elsewhere.aclose()  # type: ignore[attr-defined]  # a generator
@@ -130,7 +132,7 @@ async def test_an_approval_reaches_a_turn_that_another_process_runs(tmp_path: Pa
 
 
 async def test_who_comes_again_is_told_which_calls_wait_for_them(tmp_path: Path) -> None:
-    """F2: the run is over at once, also where nothing is brought."""
+    """The run ends immediately, also if the client brings no results (F2)."""
     run: dict[str, Any] = {
         "threadId": "a",
         "runId": "1",
@@ -152,7 +154,7 @@ async def test_who_comes_again_is_told_which_calls_wait_for_them(tmp_path: Path)
 async def test_a_change_of_the_state_that_nobody_read_is_made_when_its_client_comes_again(
     tmp_path: Path,
 ) -> None:
-    """F2 × S3: it is the client's, and waits for it; then it is told, and the turn goes on."""
+    """The change belongs to the client and waits for it. Then it is sent, and the turn resumes (F2 × S3)."""
     update = calls("update_state", changes={"notes": ["milk", "bread"]})
     run: dict[str, Any] = {
         "threadId": "",
@@ -165,7 +167,7 @@ async def test_a_change_of_the_state_that_nobody_read_is_made_when_its_client_co
         options = RunAgentInput.model_validate(run).turn_options(None, run["state"])
         turn = await first.commands.send(conversation.id, [Text("Add bread.")], options=options)
         assert await first.turn(turn).reached("waiting")
-    run |= {"threadId": conversation.id, "state": {}}  # a page that was loaded again
+    run |= {"threadId": conversation.id, "state": {}}  # a page that has reloaded
     async with served(tmp_path, [says("Added.")], allow=()) as site:
         events = await told(site, "/api/ag-ui", run)
         other = {"id": "2", "role": "user", "content": "And?"}
@@ -180,7 +182,9 @@ async def test_a_change_of_the_state_that_nobody_read_is_made_when_its_client_co
 
 
 async def test_an_approval_that_comes_too_late_brings_the_rest_of_the_answer(tmp_path: Path) -> None:
-    """F2 × P4: it was answered elsewhere, or the response to it was lost; the client would ask for ever."""
+    """The request was answered elsewhere, or the response was lost. The client would otherwise ask forever
+    (F2 × P4).
+    """
     script = [
         says("One moment.") + calls("add", a=1, b=2),
         says("Again.") + calls("add", a=3, b=4),
@@ -214,7 +218,7 @@ async def test_an_approval_that_comes_too_late_brings_the_rest_of_the_answer(tmp
 
 
 async def test_what_ag_ui_brings_too_late_shows_the_thread_as_it_is(tmp_path: Path) -> None:
-    """F2 × P4: once while the turn goes on, and once when it is over; nothing is said again."""
+    """This holds while the turn runs and when it is over, and nothing is sent again (F2 × P4)."""
     script = [calls("add", a=1, b=2), says("Again.") + calls("add", a=3, b=4), says("7.")]
     said = [{"id": "1", "role": "user", "content": "Add."}]
     run: dict[str, Any] = {"threadId": "a", "runId": "1", "messages": said, "tools": [], "context": []}
@@ -244,7 +248,7 @@ async def test_what_ag_ui_brings_too_late_shows_the_thread_as_it_is(tmp_path: Pa
 
 
 def approval(chunks: list[dict[str, Any]], **answer: Any) -> dict[str, Any]:
-    """The part of the call that was asked about, as a client sends it with its answer."""
+    """Return the part of the call that needs approval, as a client sends it with its answer."""
     (asked,) = [chunk for chunk in chunks if chunk["type"] == "tool-approval-request"]
     state = answer.pop("state")
     given = {"id": asked["approvalId"], **answer}
@@ -339,7 +343,7 @@ def said(text: str, id: str) -> dict[str, Any]:
 async def test_a_message_alone_goes_on_with_the_chat_that_the_server_has(
     tmp_path: Path, second: dict[str, Any], known: list[str]
 ) -> None:
-    """F1: an application that sends the last message only; one that starts over, or edits, says so."""
+    """Such an application sends only the last message, and marks a restart or an edit (F1)."""
     async with served(tmp_path, [says("First."), says("Second.")]) as site:
         await told(site, "/api/ai-sdk/chat", {"id": "a", "messages": [said("Hello", "1")]})
         await told(site, "/api/ai-sdk/chat", {"id": "a", **second})

@@ -21,7 +21,7 @@ _RESULT = ToolResult("text", value={"a": [1]}, attachments=(File("image/png", bl
 
 @st.composite
 def _call(draw: st.DrawFn, call: str, tool: str) -> list[e.Event]:
-    """What becomes of a call: it is asked about, or not; it runs, or not; it may have other arguments."""
+    """Draw the outcome of a call: with or without approval, run or not, perhaps with other arguments."""
     events: list[e.Event] = []
     choices: list[Arguments] = [{"n": 1}, {"n": 2}, {}]
     arguments = draw(st.sampled_from(choices))
@@ -67,7 +67,7 @@ def turns(draw: st.DrawFn) -> list[e.Event]:
 
 
 def snapshot_of(events: list[e.Event]) -> Snapshot:
-    """What whoever comes now is shown of a turn of which this has happened."""
+    """Return the snapshot of a turn with these events."""
     asked: dict[str, e.CallAsked] = {}
     state = State.PREPARING
     for event in events:
@@ -89,6 +89,8 @@ def _question(asked: e.CallAsked) -> Question:
 
 
 def text_after(events: list[e.Event], cut: int) -> str:
-    """What is to be read by who comes at this moment: what stands by then, and what is said from then on."""
+    """Return the text that a reader who connects at this moment sees: the text so far and the text from then
+    on.
+    """
     before = "".join(message.text for message in fold(events[:cut]))
     return before + "".join(event.text for event in events[cut:] if isinstance(event, e.TextDelta))

@@ -26,7 +26,7 @@ _LONGEST_LINE = 8_000  # bytes of an address: of a longer one uvicorn says what 
 
 
 def what_fits_is_taken(context: CheckContext, response: Response, case: Case[Any]) -> None:
-    """It can be refused for what it names, never for its form."""
+    """The server can refuse a well-formed request for the names in it, but never for its form."""
     if case.meta is not None and case.meta.generation.mode is GenerationMode.POSITIVE:
         refused = response.json() if response.status_code in (400, 422) else {}
         assert "errors" not in refused, refused
@@ -54,7 +54,7 @@ def try_everything(site: Site, known: dict[str, str]) -> int:
         for mode in GenerationMode:
             try:
                 _try(operation, mode, known)
-            except Unsatisfiable:  # what takes nothing can be sent nothing wrong
+            except Unsatisfiable:  # an operation without input has no invalid input
                 assert mode is GenerationMode.NEGATIVE
     return len(operations)
 
@@ -72,7 +72,8 @@ def _try(operation: APIOperation[Any, Any, Any, Any], mode: GenerationMode, know
     def send(case: Case[Any]) -> None:
         noun = case.path.split("/")[2]
         if "id" in case.path_parameters and noun in known and case.method != "DELETE":
-            case.path_parameters["id"] = known[noun]  # what is there is worth more trouble than what is not
+            # requests for existing objects test more than requests for missing ones
+            case.path_parameters["id"] = known[noun]
         case.call_and_validate(
             headers={"authorization": "Bearer key of local"}, checks=_CHECKS, timeout=_PATIENCE
         )

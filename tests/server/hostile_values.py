@@ -1,4 +1,4 @@
-"""JSON as nobody should send it: too deep, not finite, half characters, huge numbers, odd keys."""
+"""JSON that no client should send: too deep, not finite, lone surrogates, huge numbers, odd keys."""
 
 from __future__ import annotations
 

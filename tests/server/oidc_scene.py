@@ -45,10 +45,10 @@ class Provider:
     """Answers as it should, until a test changes one of its fields."""
 
     url: str = ""
-    kid: str = "first"  # of the key that signs
+    kid: str = "first"  # ID of the signing key
     published: list[str] = field(default_factory=lambda: ["first"])
     metadata: Claims = field(default_factory=dict)  # laid over what it says of itself
-    claims: Claims = field(default_factory=dict)  # laid over those of a token; None takes one away
+    claims: Claims = field(default_factory=dict)  # override the claims of a token (None removes a claim)
     header: Claims = field(default_factory=dict)
     user_info: Claims | None = None
     sign: Callable[[Claims, Claims], str] | None = None  # in place of its key
@@ -62,7 +62,7 @@ class Provider:
         return OidcSettings(issuer=self.url, client_id=CLIENT, client_secret=SECRET, **more)
 
     def authorize(self, address: str) -> dict[str, str]:
-        """The user signs in at this address: what the browser brings back."""
+        """Sign the user in at this address and return the parameters that the browser brings back."""
         query = {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()}
         assert query["code_challenge_method"] == "S256"
         code = f"code-{len(self.codes)}"
@@ -103,7 +103,7 @@ class Provider:
         return web.json_response(said | self.metadata)
 
     async def _authorize(self, request: web.Request) -> web.Response:
-        """The user is known already: back to where they came from."""
+        """Redirect back to the client, since the provider already knows the user."""
         raise web.HTTPFound(f"{request.query['redirect_uri']}?{urlencode(self.authorize(str(request.url)))}")
 
     async def _end(self, request: web.Request) -> web.Response:
@@ -140,7 +140,7 @@ class Provider:
 
 @asynccontextmanager
 async def provider(name: str = "127.0.0.1") -> AsyncIterator[Provider]:
-    """It answers on loopback, and says that it is called by this name."""
+    """Run a provider on loopback that uses this name as its host name."""
     made = Provider()
     app = web.Application()
     app.router.add_get("/.well-known/openid-configuration", made._discover)
@@ -162,7 +162,7 @@ async def provider(name: str = "127.0.0.1") -> AsyncIterator[Provider]:
 
 @dataclass
 class Browser:
-    """Keeps cookies, and comes back from wherever it is sent."""
+    """A browser that keeps cookies and follows redirects."""
 
     site: Site
     cookies: dict[str, str] = field(default_factory=dict)

@@ -15,8 +15,10 @@ _HOP = {"connection", "keep-alive", "transfer-encoding", "content-length"}
 async def shown_below(
     path: str, server: str | Callable[[], str], *, strip: bool = True, says: Mapping[str, str] | None = None
 ) -> AsyncIterator[str]:
-    """The address of the proxy, with the path. `strip`: it takes that off before it passes a request on.
-    `says`: headers that it adds. A `server` that is called names the one that is up."""
+    """Yield the address of the proxy, with the path. With `strip`, the proxy removes the path before it
+    forwards a request. `says` are headers that the proxy adds. A callable `server` returns the server that
+    is currently up.
+    """
 
     async def passes_on(request: web.Request) -> web.StreamResponse:
         target = request.rel_url.raw_path_qs
@@ -32,7 +34,7 @@ async def shown_below(
             kept = [(name, value) for name, value in answer.headers.items() if name.lower() not in _HOP]
             response = web.StreamResponse(status=answer.status, headers=kept)
             await response.prepare(request)
-            with suppress(ConnectionError):  # who asked has gone
+            with suppress(ConnectionError):  # the client has disconnected
                 async for piece in answer.content.iter_any():
                     await response.write(piece)
             return response

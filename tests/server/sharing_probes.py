@@ -1,4 +1,4 @@
-"""What users see of a world of shared conversations, by every route, and what they must not infer."""
+"""Check which data users see of shared conversations by every route, and which facts they must not infer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.server.test_sharing import BODIES, OTHERS, RIGHTS, look, wipe
 ROUTES = [route for route in RIGHTS if "ai-sdk" not in route]
 CHATS = [route for route in RIGHTS if "ai-sdk" in route]  # a client names these itself: they are not missing
 
-# What a user sees without naming anything: all of it stays as it is, whatever others do among themselves.
+# Routes that a user can read without naming an object. Actions among other users never change their answers.
 LISTS = [path for method, _, path in (one.partition(" ") for one in sorted(OTHERS)) if method == "GET"]
 LISTS = [
     path for path in LISTS if "{" not in path and not path.startswith(("/oidc", "/callback", "/sandbox"))
@@ -87,7 +87,7 @@ STRANGE: dict[str, tuple[Right, list[Any]]] = {
         ],
     ),
 }
-# Other routes: they make something of the user's own, and a step below does so; or they name nothing.
+# Other routes. Some create an object of the user, and a step below covers them. The rest name no object.
 STEPS_OR_NOTHING = {
     *("POST /api/conversations", "POST /api/import", "POST /api/files", "POST /api/grants", "POST /v1/files"),
     *("PUT /api/prompts/{name}", "DELETE /api/prompts/{name}", "POST /v1/conversations", "GET /api/events"),
@@ -102,10 +102,12 @@ STEPS_OR_NOTHING = {
 
 
 class WatchedWorld(World):
-    """After each step somebody looks around."""
+    """A world in which a user looks at everything after each step."""
 
     async def look_around(self, user: str) -> None:
-        """The lists have all that is shared with them, and nothing else; a search finds it, or does not."""
+        """Check that the lists contain exactly the conversations shared with the user, and that search
+        agrees.
+        """
         theirs = [talk for talk in self.talks if talk.right(user)]
         page = await self.good(user, "GET /api/conversations?limit=200")
         listed = {(one["id"], one["role"], one["owner"]) for one in page["items"]}
@@ -158,7 +160,8 @@ class WatchedWorld(World):
             elif right < RIGHTS[route] and not (names["user"] == user and "{user}" in route):
                 self.seen[f"beyond {route}"] += 1
                 answer = await self.ask(user, *filled(route, body, names))
-                if answer.status != 403:  # what was begun and stopped is nowhere, for the owner, too
+                # a stream that was started and stopped is missing for the owner, too
+                if answer.status != 403:
                     owner = self.reader(talk) or ""
                     said = await self.ask(owner, *filled(route, body, names))
                     assert answer.status == said.status == 404, (self.seed, user, route, answer, said)
@@ -168,7 +171,7 @@ class WatchedWorld(World):
                 assert answer.status != 403, (self.seed, user, route, answer)
 
     async def strange(self, user: str) -> None:
-        """A request of their own that names what is not."""
+        """Send one of the user's own requests with the name of an object that the user cannot see."""
         hidden = [talk for talk in self.talks if not talk.right(user)]
         if not hidden:
             return
@@ -188,7 +191,7 @@ class WatchedWorld(World):
     async def same_as_missing(
         self, user: str, route: str, body: Any, names: dict[str, str], *, hidden: bool = False
     ) -> None:
-        """What is not theirs is answered as what was never there: status, body and headers."""
+        """Check that a hidden object is answered like a missing one: status, body and headers."""
         nowhere = {name: missing(value) for name, value in names.items()}
         if any(name.endswith("'") for name in names):
             nowhere = {name: nowhere[name] if name.endswith("'") else names[name] for name in names}
@@ -210,7 +213,7 @@ class WatchedWorld(World):
             self.seen["links read"] += 1
 
     async def step(self, act: Callable[[], Awaitable[None]]) -> None:
-        """What others do in conversations that a user does not see changes nothing that the user gets."""
+        """Check that actions in conversations hidden from a user change no answer that the user receives."""
         user = self.random.choice(self.people) if self.random.random() < 0.12 else None
         before = await self.everything(user) if user is not None else []
         rights = {talk: talk.right(user or "") for talk in self.talks}
@@ -224,7 +227,7 @@ class WatchedWorld(World):
             assert await self.everything(user) == before, (self.seed, user, act)
 
     async def everything(self, user: str) -> list[object]:
-        """What a user gets without naming anything."""
+        """Return every answer that a user receives without naming an object."""
         return [blank(await self.ask(user, f"GET {path}{QUERIES.get(path, '')}"), {}) for path in LISTS]
 
     async def play(self, steps: int) -> None:
@@ -242,7 +245,9 @@ class WatchedWorld(World):
         self.scene.marks.update(self.where, *self.own.values())
 
     async def end(self) -> None:
-        """Those that were removed have heard nothing since; the streams of the others are open."""
+        """Check that removed members have received nothing since, and that the streams of the others are
+        open.
+        """
         for talk in self.talks:
             await self.settle(talk)
         for listener in self.listeners:
@@ -253,7 +258,8 @@ class WatchedWorld(World):
             else:
                 assert not listener.task.done(), (self.seed, listener.user)
                 listener.task.cancel()
-            may = listener.may | self.knew.get(listener.user, set())  # that it is gone is told afterwards
+            # readers receive the deletion after the fact
+            may = listener.may | self.knew.get(listener.user, set())
             self.check_marks(listener.user, bytes(listener.heard), may, "a stream")
 
 
@@ -271,7 +277,7 @@ def missing(name: str) -> str:
 
 
 def blank(answer: Answer, names: dict[str, str]) -> tuple[int, str, str]:
-    """What came back, without the names that were sent and what is different each time."""
+    """Return the answer without the names that were sent and without values that differ each time."""
     told = {name: value for name, value in answer.headers.items() if name not in ("date", "x-request-id")}
     body = (
         answer.body.decode("utf-8", "replace") if isinstance(answer.body, bytes) else json.dumps(answer.body)

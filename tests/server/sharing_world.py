@@ -1,7 +1,7 @@
-"""People share conversations at one server, step after step, and a small model says who may see what.
+"""Users share conversations at one server step by step, and a small model decides who can see which.
 
-Everything that a conversation holds has a mark: a word, an id or the hash of a file. Each byte that a user
-gets is searched for marks, and each mark has to be of something that this user may read.
+Everything in a conversation has a mark: a word, an ID or the hash of a file. The test searches each byte that
+a user receives for marks. Each mark must belong to something that this user can read.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ KINDS = {"message": "msg", "turn": "turn", "call": "call", "question": "ask"}
 
 
 def play(request: Request) -> Line:
-    """Repeats the word of what was said last, in an answer or in a call."""
+    """Repeat the word of the last message, in an answer or in a call."""
     last = request.messages[-1]
     said = next((one for one in reversed(request.messages) if one.role == "user"), last)
     word = "".join(re.findall(r"w[0-9]+z", said.text)[-1:]) or "nothing"
@@ -43,17 +43,17 @@ def play(request: Request) -> Line:
 
 @dataclass
 class Scene:
-    """A server on which one sequence is played after another."""
+    """A server that plays one sequence after another."""
 
     site: Site
     later: list[float]  # seconds that its clock is ahead
-    seen: Counter[str] = field(default_factory=Counter)  # what was tried, and how often
-    marks: set[str] = field(default_factory=set)  # of the sequences before
+    seen: Counter[str] = field(default_factory=Counter)  # how often each case was tried
+    marks: set[str] = field(default_factory=set)  # marks of earlier sequences
 
 
 @dataclass(eq=False)
 class Talk:
-    """What the model of the test knows of a conversation."""
+    """The state of one conversation in the test's model."""
 
     id: str
     owner: str
@@ -96,7 +96,7 @@ class Listener:
 
 
 class World:
-    """One sequence of steps. Each is followed by what everybody may see, and may not."""
+    """One sequence of steps. After each step, the test checks what every user can and cannot see."""
 
     def __init__(self, scene: Scene, seed: int) -> None:
         self.scene, self.site, self.seed, self.random = scene, scene.site, seed, Random(seed)
@@ -109,7 +109,7 @@ class World:
         self.listeners: list[Listener] = []
         self.knew: dict[str, set[str]] = {}  # ids of conversations that a user could read at some time
         self.begun: set[tuple[str, str]] = set()  # under the name of what is another user's
-        self.dead: list[str] = []  # tokens that are worth nothing any more
+        self.dead: list[str] = []  # tokens that are no longer valid
         self.removed: list[str] = []
         self.seen = scene.seen
         self.count = seed * 1000
@@ -119,7 +119,9 @@ class World:
     async def ask(
         self, user: str | None, route: str, body: Any = None, *, may: Iterable[str] = (), **more: Any
     ) -> Answer:
-        """As this user, or as anyone. Whatever the answer is, it has no mark that the user may not see."""
+        """Send a request as this user, or as any user, and check that the answer has no mark hidden from the
+        user.
+        """
         method, _, path = route.partition(" ")
         headers = {"x-forwarded-for": f"10.{self.random.randrange(256)}.{self.random.randrange(256)}.7"}
         if user is not None:
@@ -299,7 +301,7 @@ class World:
         await self.settle(talk)
 
     async def keep(self) -> None:
-        """What is of no conversation: a rule, a prompt, a file."""
+        """Create an object that belongs to no conversation: a rule, a prompt or a file."""
         user, word = self.random.choice(self.people), self.word()
         self.keep_own(user, word)
         match self.random.randrange(3):
@@ -338,7 +340,7 @@ class World:
             self.begun.add((user, talk.id))
 
     async def find_begun(self, user: str, word: str) -> None:
-        """There, the name of what is not theirs is a name of their own, for a conversation of theirs."""
+        """Mark the new conversation of the user: a client ID hidden from the user names one there."""
         found = (await self.good(user, f"GET /api/conversations?search={word}", may=[word]))["items"]
         assert len(found) == 1, (self.seed, user, word, found)
         id = found[0]["id"]
@@ -385,7 +387,9 @@ class World:
         assert (answer.status, answer.body["id"]) == (200, talk.id), (self.seed, answer)
 
     async def replay(self) -> None:
-        """An invitation or a link that is used, revoked, over, or whose maker lost the conversation."""
+        """Try an invitation or a link that is used, revoked or expired, or whose author lost the
+        conversation.
+        """
         for token in self.random.sample(self.dead, min(1, len(self.dead))):
             user = self.random.choice(self.people)
             answer = await self.ask(user, "POST /api/invitations/accept", {"token": token})
@@ -412,7 +416,7 @@ class World:
         self.close(lambda one: one.user == user and one.talk is talk)
 
     async def race(self) -> None:
-        """A member is removed at the moment in which they read, send, ask and open streams."""
+        """Remove a member while that member reads, sends, answers and opens streams."""
         shared = self.shared()
         if not shared:
             return
@@ -433,7 +437,7 @@ class World:
         await self.learn(talk)
         for listener in self.listeners:
             if listener.user == user and listener.talk in (talk, None):
-                listener.may |= talk.marks  # what they sent at that moment
+                listener.may |= talk.marks  # messages that the member sent at that moment
         self.close(lambda one: one.user == user and one.talk is talk)
         await self.settle(talk)
         if (reader := self.reader(talk)) is not None:

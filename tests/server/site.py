@@ -1,4 +1,4 @@
-"""A server to test: a runtime with a scripted model behind a real socket, and a client that is signed in."""
+"""A server to test: a runtime with a scripted model on a real socket, and a signed-in client."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SMALL = 100_000  # bytes of an upload
 
 @dataclass
 class Answer:
-    """What came back."""
+    """The answer of the server to one request."""
 
     status: int
     body: Any
@@ -48,7 +48,7 @@ class Site:
     auth: Auth
     http: aiohttp.ClientSession
     key: str
-    stop: Callable[[], None] = lambda: None  # what a signal does first: everybody who reads may go
+    stop: Callable[[], None] = lambda: None  # the first effect of a signal: readers are released
 
     async def ask(self, method: str, path: str, body: Any = None, **more: Any) -> Answer:
         headers = {"authorization": f"Bearer {self.key}", **more.pop("headers", {})}
@@ -87,7 +87,7 @@ class Site:
         return state
 
     async def question(self) -> dict[str, Any]:
-        """The first one that is asked, as soon as it is."""
+        """Return the first approval request as soon as it exists."""
         while not (items := (await self.get("/api/questions"))["items"]):  # noqa: ASYNC110 - over HTTP, by asking
             await asyncio.sleep(0.01)
         question: dict[str, Any] = items[0]
@@ -148,7 +148,7 @@ def _good(answer: Answer) -> Any:
 
 @cache
 def description() -> dict[str, Any]:
-    """Of the API: it takes long to make."""
+    """Return the description of the API, cached because it takes long to build."""
     return routes().openapi()
 
 
@@ -218,7 +218,9 @@ async def listening(app: Any, *, listener: socket.socket | None = None, **option
 
 
 class _Quick(HttpServer):
-    """Leaves the signals to pytest, and ends when it is told: uvicorn looks ten times a second."""
+    """An HTTP server that leaves signals to pytest and stops quickly: uvicorn checks only ten times
+    a second.
+    """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)

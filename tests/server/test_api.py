@@ -73,7 +73,7 @@ async def test_a_conversation_is_made_renamed_listed_searched_and_deleted(tmp_pa
 
 
 class DeletedMeanwhile(SqliteStore):
-    """Somebody deletes what was found before it is looked up."""
+    """A store in which another user deletes the found conversations before the lookup."""
 
     async def search(self, query: str, **options: Any) -> list[Found]:
         found = await super().search(query, **options)
@@ -123,7 +123,7 @@ async def test_what_is_found_comes_in_pages(tmp_path: Path) -> None:
 async def test_what_is_found_is_on_a_page_whatever_comes_and_goes_between_two(
     tmp_path: Path, deleted: list[int], made: int
 ) -> None:
-    """S1: what moved up onto a page that had been read already was on none."""
+    """A conversation that moves up onto a page that was already read is not lost (S1)."""
     async with served(tmp_path, [says("x")]) as site:
 
         async def make(count: int) -> None:
@@ -290,7 +290,9 @@ async def test_tools_are_listed_and_switched(tmp_path: Path) -> None:
 
 
 async def test_tools_that_one_model_is_better_off_without_are_offered_to_the_others(tmp_path: Path) -> None:
-    """C11: also in a conversation that has another model than the server, and where somebody wants them."""
+    """The rule also holds for a conversation with a different model, and a user can turn the tools
+    on (C11).
+    """
     async with loopback(*[says("x")] * 3) as provider:
         catalog = load_catalog().with_provider(Provider("acme", "Acme", provider.url, local=True))
         models = Models("acme/small", catalog=catalog, switches={"acme/small": {"basics": False}})
@@ -351,7 +353,7 @@ async def test_a_queued_turn_can_be_seen_and_called_off(tmp_path: Path) -> None:
 
 
 async def test_settings_changed_at_the_same_time_all_count(tmp_path: Path) -> None:
-    """R1: none is lost between the reading and the writing."""
+    """No change is lost between the read and the write (R1)."""
     async with served(tmp_path, [says("x")]) as site:
         id = await site.conversation()
         for _ in range(10):
@@ -368,7 +370,7 @@ async def test_settings_changed_at_the_same_time_all_count(tmp_path: Path) -> No
 
 
 async def test_a_review_is_edited_with_a_text_only(tmp_path: Path) -> None:
-    """P5: what cannot be shown instead must not show the original."""
+    """An edit that cannot be shown in place of the original must not reveal the original (P5)."""
     async with served(tmp_path, [calls("secret"), says("done")], tools=[secret]) as site:
         await site.say("go")
         question = await site.question()
@@ -396,7 +398,7 @@ async def test_an_unknown_agent_or_model_is_not_set(tmp_path: Path) -> None:
 
 
 async def test_an_answer_is_made_anew_from_one_of_its_calls_on(tmp_path: Path) -> None:
-    """T10: as a version beside the old one; what does not fit is refused."""
+    """The new answer is a version next to the old one, and an invalid request is refused (T10)."""
     script = [calls("add", a=1, b=2), says("3"), says("30"), says("5")]
     async with served(tmp_path, script, tools=[add], allow=["add"]) as site:
         id = await site.conversation()

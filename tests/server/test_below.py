@@ -1,4 +1,4 @@
-"""Shown below a path of somebody's server: by a proxy that takes the path off, or one that does not (U1)."""
+"""Check a server below a path, behind a proxy that strips the path and behind one that does not (U1)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def test_a_turn_runs_below_a_path(tmp_path: Path, how: dict[str, Any]) -> 
 
 
 async def test_whoever_is_no_named_proxy_does_not_say_where_the_page_is(tmp_path: Path) -> None:
-    """U2: what stands in the header would stand in the page."""
+    """Text in the header of an untrusted proxy would become part of the web UI (U2)."""
     header = {"x-forwarded-prefix": "/elsewhere"}
     async with served(tmp_path, [says("x")]) as site:
         assert b"/elsewhere" not in (await site.ask("GET", "/", headers=header)).body

@@ -20,9 +20,10 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.long
 async def test_a_fleet_survives_what_happens_to_fleets(tmp_path: Path, postgres: Server) -> None:
-    """N2, N3, N4: every turn ends, no effect is there twice, no call without its one result, and two web
-    nodes tell every turn alike, while nodes are killed, paused, stopped and cut off, and the database
-    crashes."""
+    """Every turn ends, no effect happens twice, each call has one result, and two web nodes report every turn
+    alike. All this holds while nodes are killed, paused, stopped and cut off, and while the database
+    crashes (N2, N3, N4).
+    """
     wrong = await chaos.run(
         tmp_path,
         postgres,
@@ -39,7 +40,7 @@ async def test_a_fleet_survives_what_happens_to_fleets(tmp_path: Path, postgres:
 
 @pytest.mark.long
 async def test_whoever_is_down_when_the_attacks_end_comes_back(tmp_path: Path, postgres: Server) -> None:
-    """The test's own promise: what is wrong in the end is not what an attack left behind."""
+    """Each node that is down when the attacks end is up again before the checks."""
     async with loopback(says("x")) as model, asyncio.timeout(PATIENCE):
         fleet = Fleet(tmp_path, postgres.url(schema_of(tmp_path)), model.url)
         attacked = chaos.Chaos(fleet, postgres, random.Random(2))

@@ -1,4 +1,4 @@
-"""What the server says to a person at the page has a code, by which a page says it in its language (U3)."""
+"""Check that every server text shown in the web UI has a code, so that the UI can translate it (U3)."""
 
 from __future__ import annotations
 
@@ -32,17 +32,18 @@ CODE = ROOT / "src/dragoman"
 CHINESE = ROOT / "web/src/i18n/zh/sentences.json"
 TOOLS = ROOT / "web/src/i18n/zh/tools.ts"
 
-# Who reads these has no page, or another one: the terminal, clients of other protocols, programs, collectors.
+# Readers of these texts do not use the web UI: the terminal, clients of other protocols, programs,
+# collectors.
 ELSEWHERE = (
     *("cli", "server/protocols", "server/mcp", "server/routes/monitoring.py", "telemetry"),
     *("sync", "testing", "evaluation", "messages/ids.py", "providers/compatible.py", "wire/scripted.py"),
     *("store/sql/copying.py", "store/sql/people.py"),
 )
-# Of what is wrong with the configuration, the page shows what is set up in it, and what keeps a model from
-# answering. The rest is said where the program starts.
+# The web UI shows configuration faults only for settings that it edits and for those that keep a model from
+# answering. The program reports the rest when it starts.
 SET_UP = ("server/setup", "config/edits.py", "stored_keys.py", "providers", "wire", "tools/mcp")
 
-# What is given to these, by place or by name, is read in the page.
+# The web UI shows the arguments of these calls, given by position or by name.
 SAYS: dict[str, tuple[int | str, ...]] = {
     "BadRequest": (0,),
     "NotFound": (2,),
@@ -56,7 +57,7 @@ SAYS: dict[str, tuple[int | str, ...]] = {
     "ErrorKind": ("hint",),
     "no_keys": (0, "hint"),
     "Notice": (0,),
-    "notice": (0,),  # of a plugin
+    "notice": (0,),  # notice of a plugin
     "skip": (0,),  # the limit that a plugin names
     "AnsweredCall": ("limit",),
     "Reason": (1,),
@@ -90,7 +91,7 @@ def _calls(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
 
 
 def used() -> Iterator[tuple[str, frozenset[str], str]]:
-    """Each code with the names of the values that it is given, and where."""
+    """Yield each code with the names of its values and its location."""
     for file in _files():
         if file == CODE / "sentences.py":
             continue
@@ -137,7 +138,7 @@ def test_every_language_has_every_code_and_no_other_value() -> None:
 
 
 def test_what_people_read_in_the_page_has_a_code() -> None:
-    """CONTRIBUTING.md draws the border that is drawn above."""
+    """CONTRIBUTING.md draws the same border as the tables above."""
     plain = []
     for file in _files():
         if _is_in(file, ELSEWHERE):
@@ -153,7 +154,7 @@ def test_what_people_read_in_the_page_has_a_code() -> None:
 
 
 def test_every_error_of_these_families_is_known_by_its_name() -> None:
-    """One that is added is added above, too; those of `errors.py` say it themselves."""
+    """A new error is also added to the tables above. Errors of `errors.py` list their own codes."""
     texts = [file.read_text("utf-8") for file in _files() if file.name != "errors.py"]
     assert {name for text in texts for name in FAMILY.findall(text)} == {"_NotSetUp", "NoModel"}
 
@@ -166,8 +167,9 @@ def _given(call: ast.Call, place: int | str) -> Iterator[ast.expr]:
 
 
 def _texts(value: ast.expr, tree: ast.Module, seen: frozenset[str] = frozenset()) -> Iterator[str]:
-    """What is written out and has no code: here, in what a name of this file is set to, and in
-    what a function of this file returns."""
+    """Yield literal texts without a code: written here, assigned to a name of this file, or returned by a
+    function of this file.
+    """
     match value:
         case ast.Constant(value=str(text)) if text:
             yield text
@@ -255,7 +257,7 @@ def test_no_value_shows_what_the_text_hides(known: tuple[str, ...]) -> None:
 
 
 async def test_errors_notices_and_limits_have_their_codes_over_http(tmp_path: Path) -> None:
-    """U3: the text is as it was, and what was stored has its code when another process reads it."""
+    """The text is unchanged, and another process reads the code from the store (U3)."""
     script = [calls("add", a=1, b=1), calls("add", a=2, b=2), says("Enough.")]
     async with served(tmp_path, script, tools=[add]) as site:
         refused = await site.ask("GET", "/api/conversations/conv_none")

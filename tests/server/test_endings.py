@@ -1,4 +1,4 @@
-"""How replies ended, and which files are taken, over the API."""
+"""Check over the API how replies end and which files are accepted."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ async def test_a_question_that_was_not_even_read_has_a_reply_that_says_so(tmp_pa
 
 
 async def test_a_file_that_cannot_be_taken_is_refused_with_what_to_do(tmp_path: Path) -> None:
-    """M2: 422, and nothing is stored."""
+    """The server answers 422 and stores nothing (M2)."""
     async with site_of(tmp_path, gemini("Hello.")) as site:
         part = await site.post("/api/files?type=image/bmp&name=cat.bmp", b"BM", headers=RAW)
         id = (await site.post("/api/conversations", {}))["id"]

@@ -1,4 +1,6 @@
-"""Hostile values through every door: what is stored can still be read, exported and deleted."""
+"""Send hostile values through every entry point and check that the store can be read, exported and
+deleted.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ from tests.tools.mcp.rig import raw
 
 pytestmark = pytest.mark.slow
 
-# One for each door; `make fuzz` tries ten thousand.
+# One value for each entry point. `make fuzz` tries ten thousand.
 VALUES = int(os.environ.get("DRAGOMAN_FUZZ", examples(21, 480)))
 SEED = int(os.environ.get("DRAGOMAN_FUZZ_SEED", "1"))
 AT_ONCE = 8
@@ -47,7 +49,7 @@ def value_of(said: str) -> str:
 
 
 def answer(body: Body) -> Reply:
-    """What the model does is named by the last message: a call, or something odd of its own."""
+    """Return a call or an odd reply, as the last message asks."""
     texts = [str(message.get("content")) for message in body["messages"] if message["role"] == "user"]
     said = next((text for text in reversed(texts) if "value-" in text), "")
     if not said or body["messages"][-1]["role"] == "tool" or "tools" not in body:
@@ -106,7 +108,7 @@ class Named(BaseModel):
 
 
 class Marks(Plugin):
-    """Puts a value into the metadata of what is appended."""
+    """A plugin that puts a value into the metadata of each appended message."""
 
     async def on_message_append(self, appending: Appending, turn: TurnView) -> None:
         said = turn.path[-1].text if turn.path else ""
@@ -137,7 +139,7 @@ async def door(folder: Path, url: str) -> AsyncIterator[Site]:
 
 
 async def converse(site: Site, how: str, value: str, **more: str) -> None:
-    """A turn that meets the value; it ends, however it ends."""
+    """Run a turn with the value to its end, with any outcome."""
     name = f"value-{len(_now)}"
     _now[name] = value
     fields = "".join(f',"{key}":{text}' for key, text in more.items())
@@ -188,7 +190,7 @@ async def settings(site: Site, value: str) -> None:
 
 
 async def ask_as_openai(site: Site, value: str) -> None:
-    """Through the API of OpenAI: what is said, what was said before, and what is said of it."""
+    """Send the value through the OpenAI API: as the message, as history and as feedback on it."""
     chat, responses = '{"model":"acme/model","messages":', '{"model":"acme/model","input":'
     before = f'{{"role":"assistant","content":{value}}},{{"role":"user","content":"go on"}}'
     for path, body in (
@@ -214,8 +216,9 @@ async def bring(site: Site, value: str, random: Random) -> None:
 
 
 async def speak(site: Site, path: str, request: Any, value: str, random: Random) -> None:
-    """A request of somebody else's protocol with one of its values replaced. What waits for a client that
-    does not come back is called off."""
+    """Send a request of a foreign protocol with one of its values replaced. Cancel turns that wait for a
+    client that does not return.
+    """
     whole = json.dumps(request).replace("NAME", str(random.random()))
     first, last = random.choice([found.span() for found in re.finditer(VALUE, whole)])
     async with in_time(path, value):
@@ -235,7 +238,7 @@ async def ended(site: Site, turn: str) -> None:
 
 
 async def fine(site: Site, method: str, path: str, body: str | None = None) -> Answer:
-    """Whatever the answer, it is one of ours."""
+    """Return the answer after checking that it is not a server error."""
     sent = None if body is None else body.encode("utf-8", "surrogatepass")
     try:
         answered = await site.ask(method, path, sent)
@@ -339,8 +342,9 @@ async def read_and_delete(site: Site, id: str) -> None:
 async def test_hostile_values_through_every_door_leave_a_store_that_can_be_read(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """S1, S3, U2: no error of the server's own, no turn that hangs; after a restart all of it can be listed,
-    opened, exported, imported and deleted."""
+    """No value causes a server error or a turn that hangs. After a restart, everything can be listed, opened,
+    exported, imported and deleted (S1, S3, U2).
+    """
     random = Random(SEED)
     async with loopback(answer) as model:
         async with door(tmp_path, model.url) as site:

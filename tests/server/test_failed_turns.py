@@ -1,4 +1,4 @@
-"""A turn that failed is seen to have failed by whoever opens it, whatever was said meanwhile."""
+"""Check that every reader of a failed turn sees the failure, also after later messages."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def end_of(site: Site, turn: str) -> Any:
 
 
 async def test_the_error_stands_after_what_was_said_meanwhile(tmp_path: Path) -> None:
-    """T8 × T13: at the end of the branch, from where it is tried again."""
+    """The error is at the end of the branch, and a retry starts from there (T8 × T13)."""
     steered = asyncio.Event()
     torn = Stream((sse(delta(content="Hal")), steered), "dies")
     async with loopback(torn, says("Here.")) as provider:
@@ -66,7 +66,7 @@ async def test_the_error_stands_after_what_was_said_meanwhile(tmp_path: Path) ->
 
 
 class Broken(Plugin):
-    """Fails before anything was asked for."""
+    """A plugin that fails before the first request."""
 
     async def on_turn_start(self, turn: TurnView) -> None:
         raise OSError("no such disk")
@@ -82,14 +82,14 @@ async def test_a_turn_that_failed_before_its_first_request_says_so(tmp_path: Pat
 
 
 class Late(Plugin):
-    """Fails when all is said."""
+    """A plugin that fails after the reply is complete."""
 
     async def on_turn_end(self, turn: TurnView) -> None:
         raise OSError("no such disk")
 
 
 async def test_what_was_said_before_a_late_failure_is_the_answer(tmp_path: Path) -> None:
-    """T8 × H7: the error stands after it, and is no part of it."""
+    """The error comes after the answer and is not part of it (T8 × H7)."""
     async with served(tmp_path, [says("All done.")], plugins=[Late()]) as site:
         id = await site.conversation()
         ended = await end_of(site, await site.say("go", id))

@@ -1,4 +1,4 @@
-"""A store out of reach, rows that cannot be read, turns that cannot go on: problems with a way out."""
+"""Check that store outages, unreadable rows and turns that cannot resume are problems with a remedy."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def damage(folder: Path, conversation: str) -> None:
 
 
 async def test_a_store_that_is_locked_is_unavailable_for_now(tmp_path: Path) -> None:
-    """S2: 503 with what to do and when to try again; it works as soon as the store does."""
+    """The server answers 503 with what to do and when to retry, and it recovers with the store (S2)."""
     store = SqliteStore(tmp_path / "chat.db", busy_timeout=0.1)
     async with (
         Runtime(store, model=ScriptedModel([says("x")])) as runtime,
@@ -69,7 +69,7 @@ async def test_a_store_that_is_locked_is_unavailable_for_now(tmp_path: Path) -> 
 async def test_a_damaged_file_is_no_bug_of_the_server_also_where_it_finds_out_who_asks(
     tmp_path: Path,
 ) -> None:
-    """S2, U2: before any route is reached."""
+    """The fault appears before any route is reached (S2, U2)."""
     async with served(tmp_path, [says("x")]) as site:
         await site.runtime.store.add_person("ada", key_hash("key of ada"), 1.0)
     overwrite_table(tmp_path / "chat.db", "sqlite_autoindex_people_2")
@@ -84,7 +84,7 @@ async def test_a_damaged_file_is_no_bug_of_the_server_also_where_it_finds_out_wh
 async def test_strangers_learn_that_a_server_cannot_serve_and_not_why(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """N4, U3: the reason may name paths, hosts and people; it is in the log."""
+    """The reason can name paths, hosts and people, so it is only in the log (N4, U3)."""
     async with served(tmp_path, []) as site:
         await site.conversation()
     overwrite_table(tmp_path / "chat.db", "conversations")
@@ -96,7 +96,7 @@ async def test_strangers_learn_that_a_server_cannot_serve_and_not_why(
 
         asked = await asyncio.gather(*(ask() for _ in range(5)))
         assert asked == [(503, {"status": "the store cannot be read"})] * 5
-        assert len(caplog.records) == 1  # however often they ask, the store is read once a second
+        assert len(caplog.records) == 1  # the store is read once a second, however often clients ask
         for path, status in (("/readyz", 503), ("/healthz", 200)):
             async with aiohttp.request("HEAD", site.url + path) as answer:
                 assert (answer.status, await answer.read()) == (status, b"")
@@ -106,7 +106,7 @@ async def test_strangers_learn_that_a_server_cannot_serve_and_not_why(
 
 
 async def test_a_conversation_that_cannot_be_read_is_listed_taken_out_and_deleted(tmp_path: Path) -> None:
-    """S1: by its owner; everything else that is asked of it is refused with what can be done."""
+    """The owner can list, export and delete it. Every other request is refused with what to do (S1)."""
     async with served(tmp_path, [says("The raven is black.")]) as site:
         fine, id = await site.conversation(), await finished(site)
         damage(tmp_path, id)
@@ -206,7 +206,7 @@ async def test_a_turn_whose_facts_cannot_be_read_is_shown_and_goes_with_its_conv
 
 
 async def test_a_withheld_result_is_nowhere_in_its_question(tmp_path: Path) -> None:
-    """P5, C9: the person who withheld it has seen it; nobody else does."""
+    """The person who withheld the result has seen it. No other reader sees it (P5, C9)."""
     async with served(tmp_path, [calls("secret"), says("done")], tools=[secret]) as site:
         turn = await site.say("go")
         question = await site.question()
@@ -239,7 +239,9 @@ async def interrupted(folder: Path) -> tuple[str, str]:
 
 
 async def test_a_turn_that_cannot_go_on_here_is_interrupted_and_can_be_closed(tmp_path: Path) -> None:
-    """T14: its model is not here. It is shown as what it is, is not run by another, and can be cancelled."""
+    """If its model is missing here, the turn is shown as interrupted, no other model runs it, and it can be
+    cancelled (T14).
+    """
     id, turn = await interrupted(tmp_path)
     other = ScriptedModel([says("from another model")], name="other/model")
     async with Runtime(tmp_path / "chat.db", model=other) as runtime, serving(tmp_path, runtime) as site:
@@ -269,7 +271,7 @@ async def test_a_conversation_with_a_turn_that_cannot_go_on_is_deleted(tmp_path:
 
 
 async def test_a_turn_whose_process_ended_is_continued(tmp_path: Path) -> None:
-    """T14: at once, without waiting for anybody to notice."""
+    """The turn resumes immediately, without waiting for a process to notice (T14)."""
     async with served(tmp_path, [says("and here is the rest")]) as site:
         id = await site.conversation()
         async with runtime_with(tmp_path, [says("never said", waits=60)]) as other:
@@ -283,7 +285,7 @@ async def test_a_turn_whose_process_ended_is_continued(tmp_path: Path) -> None:
 
 
 async def test_a_turn_that_waits_for_a_person_needs_nobody_to_run_it(tmp_path: Path) -> None:
-    """T14, P6: it waits, also after a restart, until it is answered."""
+    """The turn waits until it is answered, also after a restart (T14, P6)."""
     script = [calls("secret"), says("done")]
     async with served(tmp_path, script, tools=[secret]) as site:
         id = await site.conversation()

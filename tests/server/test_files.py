@@ -1,4 +1,6 @@
-"""Whose a file is: by what holds it, never by who knows its hash (U2, S4); and where files may be (U3)."""
+"""Check that access to a file follows from what contains it, never from its hash (U2, S4), and where files
+can be (U3).
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,7 @@ async def download(site: Site, blob: str, **headers: str) -> Answer:
 
 @slow
 async def test_a_file_is_for_who_uploaded_it_and_who_may_see_a_message_with_it(tmp_path: Path) -> None:
-    """U2: who has the hash from elsewhere gets what they get of one that is nowhere."""
+    """A user who only knows the hash gets the same answer as for a missing file (U2)."""
     async with served(tmp_path, [says("nice")]) as site:
         await with_ada(site)
         part = await upload(site, b"mine")
@@ -60,13 +62,15 @@ async def test_a_file_is_for_who_uploaded_it_and_who_may_see_a_message_with_it(t
             id = await site.conversation()
             turn = (await site.post(f"/api/conversations/{id}/turns", {"parts": [part]}))["turn"]
             await site.until(f"/api/turns/{turn}/events", "turn.end")
-        await upload(site, b"mine", **ADA)  # who has the bytes may have them
+        await upload(site, b"mine", **ADA)  # a user with the bytes can upload them
         assert (await download(site, blob, **ADA)).body == b"mine"
 
 
 @slow
 async def test_nobody_gets_a_file_by_naming_it(tmp_path: Path) -> None:
-    """U2: in a message, an edit or an import; nor in values, which may hold any text."""
+    """This holds in a message, an edit or an import. Values can contain any text, so they grant nothing
+    either (U2).
+    """
     async with served(tmp_path, [calls("draw"), says("x"), says("y")], tools=[draw]) as site:
         await with_ada(site)
         part = await upload(site, b"mine")
@@ -133,7 +137,7 @@ ADDRESSES = [
 
 @slow
 async def test_a_file_is_on_the_web_or_in_its_address(tmp_path: Path) -> None:
-    """U3: what a browser would run, or a provider read from its disk, is refused where it comes in."""
+    """Files that a browser would run or a provider would read from its disk are refused on input (U3)."""
     async with served(tmp_path, [says("x")]) as site:
         id = await site.conversation()
         turn = await site.say("hi", id)
@@ -165,7 +169,7 @@ def test_no_provider_is_sent_an_address_that_is_none(url: str) -> None:
 
 @slow
 async def test_a_message_of_somebody_else_is_answered_like_one_that_is_nowhere(tmp_path: Path) -> None:
-    """U2: wherever a message is named."""
+    """This holds on every route that names a message (U2)."""
     async with served(tmp_path, [says("x")]) as site:
         await with_ada(site)
         turn = await site.say("mine")
@@ -199,7 +203,9 @@ def test_every_message_is_what_it_was_without_files() -> None:
 async def test_who_goes_in_the_middle_of_an_upload_leaves_nothing_and_no_error(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """U1, S4: it is no fault of the server's, and nothing to fill its log with."""
+    """The server does not log an interrupted upload as an error, because it is not a server fault
+    (U1, S4).
+    """
     async with served(tmp_path, []) as site:
         reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(site.url).port)
         head = f"POST /api/files HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {site.key}\r\n"

@@ -18,7 +18,9 @@ SCRIPT = [says("one"), says("two"), says("three")]
 
 
 async def test_a_send_an_edit_and_a_rerun_are_begun_once(tmp_path: Path) -> None:
-    """T4 and T10: also when two come at the same moment. Another body, or another address, is refused."""
+    """The key also holds for two requests at the same moment. Another body or another address is refused (T4
+    and T10).
+    """
     async with served(tmp_path, SCRIPT) as site:
         chat = (await site.ask("POST", "/api/conversations", {})).body["id"]
         paths: list[tuple[str, dict[str, Any]]] = [(f"/api/conversations/{chat}/turns", {"text": "Hi"})]
@@ -56,7 +58,7 @@ async def _text(site: Site, path: str, body: dict[str, Any]) -> tuple[int, str]:
 
 @pytest.mark.parametrize(("path", "body"), [("/api/ai-sdk/chat", _ai_sdk), ("/api/ag-ui", _ag_ui)])
 async def test_foreign_protocols_join_by_the_key(tmp_path: Path, path: str, body: Any) -> None:
-    """F1: also a turn that was cancelled, which would else be begun once more."""
+    """The key also finds a cancelled turn, which would otherwise start again (F1)."""
     async with served(tmp_path, [says("one"), says("two")]) as site:
         status, first = await _text(site, path, body("Hi"))
         assert (status, "one" in first) == (200, True), first

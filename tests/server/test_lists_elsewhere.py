@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 
 async def list_events(node: Node) -> AsyncIterator[tuple[str, Any]]:
-    """What a page at this node hears about the list; first that it is heard."""
+    """Yield the list events that a client of this node receives, after the stream is open."""
     kind = ""
     async with node.http.get("/api/events") as events:
         async for line in events.content:
@@ -43,7 +43,9 @@ async def until(events: AsyncIterator[tuple[str, Any]], wanted: str, **shown: An
 
 @pytest.mark.parametrize("engine", [pytest.param("postgres", marks=pytest.mark.long), "sqlite"])
 async def test_a_list_follows_what_another_node_does(tmp_path: Path, postgres: Server, engine: str) -> None:
-    """N3: new ones, titles, pins, what runs, what waits for a person, and what is deleted."""
+    """The list shows new conversations, titles, pins, running turns, waiting approval requests and deletions
+    (N3).
+    """
 
     def play(body: Body) -> Reply:
         done = body["messages"][-1]["role"] == "tool"

@@ -1,4 +1,4 @@
-"""The API in somebody's own application: behind their login, under their path (U5)."""
+"""Check the API mounted in another application, with that application's login and path (U5)."""
 
 from __future__ import annotations
 

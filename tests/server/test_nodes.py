@@ -1,4 +1,4 @@
-"""Several servers on one database: what one of them does is seen, and carried on, at every other (N2, N3)."""
+"""Several servers on one database: every server sees and continues the work of every other (N2, N3)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 
 async def test_a_conversation_is_the_same_at_every_node(tmp_path: Path, postgres: Server) -> None:
-    """N3: the turn runs at one node; it is followed, and its question answered, at another."""
+    """A turn runs at one node, and clients follow it and answer its approval request at another (N3)."""
 
     def play(body: Body) -> Reply:
         done = body["messages"][-1]["role"] == "tool"
@@ -63,7 +63,9 @@ async def test_a_conversation_is_the_same_at_every_node(tmp_path: Path, postgres
 async def test_a_node_that_ends_is_replaced_by_another(
     tmp_path: Path, postgres: Server, how: signal.Signals
 ) -> None:
-    """N2, N4: what it had begun is carried on, and whoever watches elsewhere sees it to its end."""
+    """Another node continues the work of the node that ended, and watchers elsewhere see it to its end (N2,
+    N4).
+    """
     asked: list[int] = []
 
     def play(body: Body) -> Reply:
@@ -114,7 +116,9 @@ async def test_who_has_signed_in_at_one_node_is_known_to_all(tmp_path: Path, pos
 
 @pytest.mark.long
 async def test_whoever_watches_over_the_nodes_sees_them(tmp_path: Path, postgres: Server) -> None:
-    """N2: what each of them runs, what waits for a person, and what for a worker."""
+    """The overview shows what each node runs, which turns wait for a person, and which wait for a worker
+    (N2).
+    """
     store = postgres.url(schema_of(tmp_path))
     async with loopback(calls("shell", command="true")) as model:
         fleet = Fleet(tmp_path, store, model.url)
@@ -143,8 +147,9 @@ async def test_whoever_watches_over_the_nodes_sees_them(tmp_path: Path, postgres
 async def test_the_turns_of_a_worker_that_is_gone_are_taken_over(
     tmp_path: Path, postgres: Server, how: signal.Signals
 ) -> None:
-    """N2, N4: by another; who watches at a web node sees the turn to its end, each event once. A paused one
-    that wakes up can do nothing any more."""
+    """Another worker takes them over, and a watcher at a web node sees the turn to its end, each event once.
+    A paused worker that wakes up can do nothing (N2, N4).
+    """
     asked: list[int] = []
 
     def play(body: Body) -> Reply:

@@ -89,7 +89,9 @@ async def test_a_user_signs_in_and_is_known_by_the_account(tmp_path: Path) -> No
     ],
 )
 async def test_no_account_takes_over_a_name(tmp_path: Path, called: object, user: str) -> None:
-    """V4: of a user with a key, of one who was removed, of conversations that are there, or of the admin."""
+    """An account cannot take the name of a user with a key, a removed user, an owner of conversations or the
+    admin (V4).
+    """
     async with provider() as there, served(tmp_path, [says("x")], oidc=there.settings()) as site:
         store = site.runtime.store
         await store.add_person("ada", key_hash("key of ada"), 1.0)
@@ -150,7 +152,9 @@ def unsigned(claims: dict[str, Any], header: dict[str, Any]) -> str:
 
 
 def by_public_key(claims: dict[str, Any], header: dict[str, Any]) -> str:
-    """What a verifier accepts that takes the algorithm from the token, and the key for a secret."""
+    """Sign a token as a verifier would accept it that takes the algorithm from the token and the key for a
+    secret.
+    """
     import base64
     import hashlib
     import hmac
@@ -188,7 +192,7 @@ def redirecting() -> web.Response:
 
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_a_sign_in_that_is_not_ours_does_not_count(tmp_path: Path, name: str) -> None:
-    """V4: nobody is in, nobody is added, and the audit log has a line where a browser came back."""
+    """The user is neither signed in nor added. If the browser came back, the audit log has a line (V4)."""
     async with provider() as there, served(tmp_path, [says("x")], oidc=there.settings()) as site:
         HOSTILE[name](there)
         browser = Browser(site)
@@ -217,7 +221,7 @@ async def test_a_sign_in_that_is_not_ours_does_not_count(tmp_path: Path, name: s
 async def test_a_browser_that_brings_something_else_back_is_not_in(
     tmp_path: Path, change: dict[str, str | None], status: int
 ) -> None:
-    """V4: also a code that another provider gave (mix-up): it is not sent to ours."""
+    """The server also refuses a code from another provider (mix-up) without sending it to ours (V4)."""
     async with provider() as there, served(tmp_path, [says("x")], oidc=there.settings()) as site:
         browser = Browser(site)
         returned: dict[str, Any] = {**there.authorize(await browser.begin()), **change}
@@ -279,7 +283,9 @@ async def test_a_sign_in_leads_to_our_own_pages_alone(tmp_path: Path, to: str) -
 
 
 async def test_below_a_path_behind_a_proxy_all_addresses_are_the_proxys(tmp_path: Path) -> None:
-    """V4: the cookies are Secure, for this path alone; a client cannot choose where the provider leads."""
+    """The cookies are Secure and limited to this path, and a client cannot choose the redirect of the
+    provider (V4).
+    """
     async with (
         provider() as there,
         served(tmp_path, [says("x")], oidc=there.settings(), proxies=["127.0.0.1"], path="/chat") as site,
@@ -334,7 +340,7 @@ async def test_groups_decide_who_signs_in_and_who_is_an_admin(tmp_path: Path) ->
 
 
 async def test_another_admin_group_ends_the_rights_of_the_old_one(tmp_path: Path) -> None:
-    """V4: also in sign-ins that were made before the settings changed."""
+    """This also holds for sign-ins from before the settings changed (V4)."""
     async with provider() as there, served(tmp_path, [], oidc=there.settings(admin_group="ops")) as site:
         there.claims, admin = {"groups": ["ops"]}, Browser(site)
         await admin.sign_in(there)
@@ -347,7 +353,7 @@ async def test_another_admin_group_ends_the_rights_of_the_old_one(tmp_path: Path
 
 
 async def test_bad_codes_are_not_sent_to_the_provider_for_ever(tmp_path: Path) -> None:
-    """V4, U1: who makes many is slowed, as who guesses passwords is."""
+    """A client that sends many bad codes is slowed like one that guesses passwords (V4, U1)."""
     async with provider() as there, served(tmp_path, [], oidc=there.settings()) as site:
         browser = Browser(site)
         statuses = []
@@ -359,7 +365,7 @@ async def test_bad_codes_are_not_sent_to_the_provider_for_ever(tmp_path: Path) -
 
 
 async def test_what_the_token_lacks_is_asked_of_the_provider(tmp_path: Path) -> None:
-    """V4: and counts only for the same account; what the token says comes first."""
+    """The answer counts only for the same account, and claims of the token take precedence (V4)."""
     async with (
         provider() as there,
         served(tmp_path, [says("x")], oidc=there.settings(allowed_groups=frozenset({"chat"}))) as site,
@@ -385,7 +391,7 @@ async def ended(there: Provider, site: Site, token: str) -> int:
     "by", [{"sid": "sid-1", "sub": None}, {"sid": "sid-1"}, {}], ids=["session", "both", "user"]
 )
 async def test_the_provider_ends_sign_ins_and_their_streams(tmp_path: Path, by: dict[str, Any]) -> None:
-    """V4: one session, or all of an account; others stay. A token counts once."""
+    """A logout token ends one session or all sessions of an account, others stay, and it counts once (V4)."""
     async with provider() as there, served(tmp_path, [says("x")], oidc=there.settings()) as site:
         mine, other, bob = Browser(site), Browser(site), Browser(site)
         await mine.sign_in(there)
@@ -445,7 +451,7 @@ async def test_a_logout_that_is_not_the_providers_ends_nothing(tmp_path: Path, w
 
 
 async def test_signing_out_leads_to_the_provider_and_voids_the_cookie(tmp_path: Path) -> None:
-    """V4: a copy of the cookie gets 401, as it does once no provider is set up."""
+    """A copy of the cookie gets 401, also when no provider is configured (V4)."""
     async with provider() as there, served(tmp_path, [says("x")], oidc=there.settings()) as site:
         browser = Browser(site)
         await browser.sign_in(there)
@@ -463,7 +469,7 @@ async def test_signing_out_leads_to_the_provider_and_voids_the_cookie(tmp_path: 
 
 
 async def test_a_removed_user_stays_out_until_restored(tmp_path: Path) -> None:
-    """V4: whatever the provider says; then they have what was theirs."""
+    """The provider cannot let a removed user in. A restored user has the old conversations again (V4)."""
     async with provider() as there, served(tmp_path, [says("x")], oidc=there.settings()) as site:
         browser = Browser(site)
         await browser.sign_in(there)
@@ -478,7 +484,7 @@ async def test_a_removed_user_stays_out_until_restored(tmp_path: Path) -> None:
 
 
 async def test_a_sign_in_ends_when_the_settings_say(tmp_path: Path) -> None:
-    """V4: the roles of a user are looked at again then."""
+    """The next sign-in checks the roles of the user again (V4)."""
     async with provider() as there, served(tmp_path, [says("x")], oidc=there.settings(session=1.0)) as site:
         browser = Browser(site)
         await browser.sign_in(there)

@@ -95,7 +95,9 @@ async def sign_in(site: Site, browser: Browser, session: aiohttp.ClientSession, 
 
 
 async def test_users_sign_in_and_out_at_a_real_provider(tmp_path: Path) -> None:
-    """V4: groups come from its page about the user; its sign-out reaches another browser of the session."""
+    """Groups come from the provider's user info endpoint, and its sign-out reaches another browser of the
+    session (V4).
+    """
     async with site_and_provider(tmp_path) as site, at_provider() as session, at_provider() as other:
         ada, again, eve = Browser(site), Browser(site), Browser(site)
         async with asyncio.timeout(PATIENCE):

@@ -1,4 +1,4 @@
-"""The description of the API: true to the API, whatever is sent to it."""
+"""Check that the API matches its description for any request."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.server.site import Received, description, served
 
 pytestmark = pytest.mark.slow
 
-# What no turn tells.
+# Events that no turn publishes.
 _BESIDES = {
     "snapshot",
     "conversation.changed",
@@ -97,7 +97,7 @@ async def test_what_the_streams_tell_fits_the_description(tmp_path: Path) -> Non
             site.events("/api/events", "other:5") as of_list,
             site.events(f"/api/conversations/{id}/events") as of_conversation,
         ):
-            told = [await anext(of_conversation)]  # the snapshot is taken: what comes now is not in it
+            told = [await anext(of_conversation)]  # the snapshot is taken, so later events are not in it
             await site.runtime.store.set_member(id, Member("ada", "reads"))
             await site.post(f"/api/conversations/{id}/typing")
             told += await _up_to(of_conversation, "presence")

@@ -1,4 +1,4 @@
-"""What a send, a repeated one and a conversation may set, over HTTP, and what the description says of it."""
+"""Check over HTTP which options a send, a rerun and a conversation accept, and how the API describes them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def is_own(request: Request) -> bool:
 
 
 async def test_a_send_an_edit_and_a_rerun_take_all_that_a_turn_can_be_given(tmp_path: Path) -> None:
-    """U5, T14: and a repeated one keeps what it is not given anew."""
+    """A rerun keeps every option that it is not given again (U5, T14)."""
     options: dict[str, Any] = {
         "tools": [add],
         "plugins": [Motto()],
@@ -154,7 +154,7 @@ async def test_what_a_conversation_cannot_be_given_is_refused_in_words(tmp_path:
 
 
 def test_the_description_says_what_can_be_given() -> None:
-    """U5: what generated clients know."""
+    """Generated clients know these options (U5)."""
     schemas = description()["components"]["schemas"]
     settings = schemas["ConversationSettings"]
     assert set(settings["properties"]) == {
@@ -181,8 +181,9 @@ def test_the_description_says_what_can_be_given() -> None:
 
 
 async def test_an_answer_is_held_to_a_schema_over_http(tmp_path: Path) -> None:
-    """R8: what does not fit goes back, whichever door it was asked for through; a schema that is none is
-    refused before anything is stored."""
+    """A reply that does not fit goes back to the model, whichever endpoint set the schema. An invalid schema
+    is refused before anything is stored (R8).
+    """
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     async with served(tmp_path, [says("three"), says('{"n": 3}')]) as site:
         chat = (await site.post("/api/conversations", {}))["id"]

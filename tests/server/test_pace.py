@@ -1,4 +1,6 @@
-"""When readers are written to: at once, unless the loop is late; and how silent and stuck ones end (E2)."""
+"""Check when readers receive events: immediately unless the loop is late. Check how silent and stuck readers
+end (E2).
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,9 @@ async def test_a_piece_is_written_at_once() -> None:
 
 
 async def test_where_the_loop_is_late_pieces_go_out_together_in_order_with_their_own_ids() -> None:
-    """E2: the first one at once; none is lost, none is reordered, and each can be resumed from."""
+    """The first chunk goes out immediately, none is lost or reordered, and a reader can resume from each
+    (E2).
+    """
     feed, pace = Feed(), late()
     chunks = await begun([feed], pace)
     feed.publish("text.delta", "0", piece=True)
@@ -79,7 +83,9 @@ async def test_where_the_loop_is_late_pieces_go_out_together_in_order_with_their
 
 
 async def test_what_is_more_than_a_piece_waits_for_nothing_and_takes_what_waited_along() -> None:
-    """E2: a question, and the first piece after it, are written at once, also where the loop is late."""
+    """An approval request, and the first chunk after it, go out immediately, also if the loop is
+    late (E2).
+    """
     feed, pace = Feed(), late()
     chunks = await begun([feed], pace)
     for type in ("text.delta", "text.delta", "call.asked"):
@@ -119,7 +125,7 @@ async def test_a_piece_waits_for_a_few_ticks_at_most() -> None:
 
 
 async def test_the_clock_runs_while_there_are_readers() -> None:
-    """E2: a server that nobody listens to does nothing."""
+    """A server without readers does nothing (E2)."""
     pace = Pace()
     pace.add_reader()
     pace.add_reader()
@@ -135,7 +141,7 @@ async def test_the_clock_runs_while_there_are_readers() -> None:
 
 
 async def test_ticks_that_the_loop_has_missed_are_made_up_for() -> None:
-    """E2: nobody waits longer because the loop was late."""
+    """No reader waits longer because the loop was late (E2)."""
     pace = late()
     reader = FeedReader(pace)
     reader.wake(piece=True)
@@ -147,7 +153,9 @@ async def test_ticks_that_the_loop_has_missed_are_made_up_for() -> None:
 
 
 def test_a_loop_that_was_held_up_once_is_not_taken_for_a_late_one() -> None:
-    """E2: its readers would get what comes next later still. One that is held up again and again is."""
+    """Readers would otherwise get the next events even later. A loop that is held up repeatedly is
+    late (E2).
+    """
     pace = Pace()
     pace.tick(3600)
     assert not pace.late
@@ -201,7 +209,7 @@ def test_whatever_is_published_whenever_it_is_read_each_frame_comes_once_in_orde
 
 
 class Client:
-    """The other side of an ASGI application: what was sent, and whether it takes it."""
+    """The other side of an ASGI application: it records what was sent and can stop receiving."""
 
     def __init__(self) -> None:
         self.sent: list[bytes] = []
@@ -298,7 +306,7 @@ async def test_a_stream_that_ends_by_itself_while_the_server_closes_ends_once() 
 
 
 async def test_what_is_written_is_sent_whether_or_not_the_last_piece_has_come() -> None:
-    """E2: over a connection that was kept open, answers came 40 ms late."""
+    """Over a connection that was kept open, answers used to come 40 ms late (E2)."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         connection = scope["state"][CONNECTION].transport.get_extra_info("socket")

@@ -1,4 +1,4 @@
-"""What the page needs of the API beside turns: rules, names of files, packed assets, lists of models."""
+"""Check what the web UI needs besides turns: rules, file names, compressed assets, lists of models."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ async def test_rules_are_listed_with_their_origin_and_tried_out(tmp_path: Path) 
 
 
 async def test_rules_are_tried_out_as_they_decide(tmp_path: Path) -> None:
-    """P9 x P11: no grant is over a denial, an earlier one neither, and what has run out is none."""
+    """No grant overrides a denial, not even an earlier grant, and an expired grant has no effect (P9
+    x P11).
+    """
     now = time.time()
     async with served(tmp_path, [says("x")], allow=(), deny=["shell:rm *"]) as site:
         for place, (pattern, action, expires) in enumerate(
@@ -66,7 +68,7 @@ async def test_rules_are_tried_out_as_they_decide(tmp_path: Path) -> None:
 
 
 async def test_what_a_rule_would_have_covered_is_told_before_it_is_made(tmp_path: Path) -> None:
-    """P11: of one's own conversations, each thing that was touched once."""
+    """Only conversations of the user count, and each touched object is listed once (P11)."""
     lines = ("git status", "git log", "git status", "ls")
     first, *others = [calls("shell", command=line) for line in lines]
     script = [sum(others, first), says("ok")]
@@ -83,7 +85,9 @@ async def test_what_a_rule_would_have_covered_is_told_before_it_is_made(tmp_path
 
 
 async def test_what_waits_and_a_rule_would_let_run_is_told_before_it_is_made(tmp_path: Path) -> None:
-    """P9, P11: wherever it waits. What was let run so says for how long."""
+    """The rule is checked against approval requests of all conversations, and an allowed one states for how
+    long (P9, P11).
+    """
     script = [calls("shell", command=line) for line in ("echo one", "echo two", "ls")]
     async with served(
         tmp_path, [*script, *[says("ok")] * 3], tools=[shell_group()], allow=(), workspace=tmp_path
@@ -103,7 +107,9 @@ async def test_what_waits_and_a_rule_would_let_run_is_told_before_it_is_made(tmp
 
 
 async def test_a_rule_is_given_before_anybody_asks(tmp_path: Path) -> None:
-    """P9, P11: it settles what waits, holds from then on, runs out, is taken back, and undoes no denial."""
+    """A rule settles waiting calls, applies afterwards, expires, can be removed, and overrides no denial (P9,
+    P11).
+    """
     lines = ("echo one", "echo two", "ls", "rm a")
     script = [one for line in lines for one in (calls("shell", command=line), says("ok"))]
     async with served(
@@ -138,7 +144,7 @@ async def test_a_rule_is_given_before_anybody_asks(tmp_path: Path) -> None:
 
 
 async def test_a_rule_that_allows_holds_in_the_servers_own_folder(tmp_path: Path) -> None:
-    """P9, P11: what it is said to settle it settles, no more; the list and the trial say where it holds."""
+    """The rule settles exactly the announced calls, and the list and the trial name its folder (P9, P11)."""
     here, there = tmp_path / "here", tmp_path / "there"
     for folder in (here, there):
         folder.mkdir()
@@ -166,7 +172,7 @@ async def test_a_rule_that_allows_holds_in_the_servers_own_folder(tmp_path: Path
 
 
 async def test_rules_that_are_made_to_be_slow_are_not_tried_on_everything(tmp_path: Path) -> None:
-    """P11 × S2: what was looked at is told."""
+    """The answer states how many calls were checked (P11 × S2)."""
 
     @tool(pattern="text")
     def note(text: str) -> str:
@@ -194,7 +200,7 @@ async def test_rules_that_are_made_to_be_slow_are_not_tried_on_everything(tmp_pa
 async def test_an_export_is_named_after_its_title(
     tmp_path: Path, title: str, plain: str | None, encoded: str | None
 ) -> None:
-    """S7: whatever stands in it."""
+    """The name is safe whatever the title contains (S7)."""
     async with served(tmp_path, [says("x")]) as site:
         id = await site.conversation()
         await site.ask("PATCH", f"/api/conversations/{id}", {"title": title})

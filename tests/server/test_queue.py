@@ -1,4 +1,6 @@
-"""What was sent and no turn has taken yet: seen by every client, changed, reordered and called off (T13)."""
+"""Check messages that no turn has taken yet: every client sees them, and can change, reorder and cancel them
+(T13).
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ class Gate:
 
 
 async def at_the_gate(site: Site) -> tuple[str, str]:
-    """A conversation, and a turn in it that runs until the gate is opened."""
+    """Return a conversation and a turn in it that runs until the gate is opened."""
     id = await site.conversation()
     turn = await site.say("go", id)
     await site.until(f"/api/turns/{turn}/events", "call.start")
@@ -91,7 +93,7 @@ async def test_what_is_queued_is_changed_and_reordered_and_begins_so(tmp_path: P
 
 
 async def test_what_is_queued_is_followed_from_its_beginning(tmp_path: Path) -> None:
-    """T13 × E1: the stream waits for it, and ends in order where it is called off instead."""
+    """The stream waits for the turn, and ends in order if the message is cancelled instead (T13 × E1)."""
     gate = Gate()
     async with served(tmp_path, [calls("wait"), says("done"), says("later")], tools=[gate.tool]) as site:
         id, _ = await at_the_gate(site)
@@ -107,7 +109,7 @@ async def test_what_is_queued_is_followed_from_its_beginning(tmp_path: Path) -> 
 
 
 async def test_a_turn_that_has_begun_is_not_changed(tmp_path: Path) -> None:
-    """T13: 409, and it is told to steer instead; what is not there is not found."""
+    """The server answers 409 and suggests steering. An unknown message gives 404 (T13)."""
     gate = Gate()
     async with served(tmp_path, [calls("wait"), says("done")], tools=[gate.tool]) as site:
         _, turn = await at_the_gate(site)
@@ -118,7 +120,7 @@ async def test_a_turn_that_has_begun_is_not_changed(tmp_path: Path) -> None:
 
 
 async def test_every_client_sees_what_is_queued_and_what_will_steer(tmp_path: Path) -> None:
-    """T13: in the snapshot, and as it changes; once it is taken it is gone from there."""
+    """The queue is in the snapshot, changes are published, and a taken message leaves the queue (T13)."""
     gate = Gate()
     script = [calls("wait"), says("done"), says("later")]
     async with served(tmp_path, script, tools=[gate.tool]) as site:
@@ -129,7 +131,8 @@ async def test_every_client_sees_what_is_queued_and_what_will_steer(tmp_path: Pa
             queue = await next_of(events, "queue.changed")
             assert (queue["conversation"], texts(queue), queue["steering"]) == (id, ["later"], [])
             await site.post(f"/api/turns/{turn}/steer", {"text": "hurry"})
-            while not queue["steering"]:  # why the first one waits may be told once more before
+            # the reason why the first message waits can be published again before
+            while not queue["steering"]:
                 queue = await next_of(events, "queue.changed")
             assert [(one["turn"], one["message"]["role"]) for one in queue["steering"]] == [(turn, "user")]
             late = await site.until(f"/api/conversations/{id}/events", "snapshot")
@@ -140,7 +143,9 @@ async def test_every_client_sees_what_is_queued_and_what_will_steer(tmp_path: Pa
 
 
 class InterruptedStore(SqliteStore):
-    """Something happens while a conversation is read, between its queue and its questions."""
+    """A store in which something happens during the read of a conversation, between its queue and its
+    approval requests.
+    """
 
     meanwhile: Callable[[], Awaitable[None]] | None = None
 
@@ -152,7 +157,9 @@ class InterruptedStore(SqliteStore):
 
 
 async def test_who_comes_while_the_queue_changes_learns_what_it_is(tmp_path: Path) -> None:
-    """T13 × E2: what was published while the snapshot was read counted as seen, and was not in it."""
+    """A change that was published during the read of the snapshot used to count as seen without being in it
+    (T13 × E2).
+    """
     gate, store = Gate(), InterruptedStore(tmp_path / "chat.db")
     script = [calls("wait"), says("done"), says("later")]
     async with served(tmp_path, script, tools=[gate.tool], store=store) as site, asyncio.timeout(PATIENCE):
@@ -190,7 +197,7 @@ class SlowQueueStore(SqliteStore):
 
 
 async def test_a_queue_is_never_published_as_it_was_before(tmp_path: Path) -> None:
-    """T13 × E2: the last thing that readers hear of it is what it is."""
+    """The last event about the queue that readers receive is its current state (T13 × E2)."""
     gate, store = Gate(), SlowQueueStore(tmp_path / "chat.db")
     script = [calls("wait"), says("done"), says("a"), says("b"), says("c")]
     async with served(tmp_path, script, tools=[gate.tool], store=store) as site, asyncio.timeout(PATIENCE):
@@ -228,14 +235,14 @@ async def test_what_will_steer_is_called_off_and_no_request_contains_it(tmp_path
 
 
 class FaultyStore(SqliteStore):
-    """Can be reached, but not to take a message back."""
+    """A store that can be reached but fails to remove a queued message."""
 
     async def withdraw_steering(self, turn: str, signal: int) -> bool:
         raise StoreUnavailable("the store cannot be written", "the disk is full")
 
 
 async def test_what_could_not_be_called_off_steers_the_turn(tmp_path: Path) -> None:
-    """T13 × S2: it was forgotten and yet stored, and the turn never ended."""
+    """The message used to be forgotten although it was stored, and the turn never ended (T13 × S2)."""
     gate, store = Gate(), FaultyStore(tmp_path / "chat.db")
     async with served(tmp_path, [calls("wait"), says("done")], tools=[gate.tool], store=store) as site:
         id, turn = await at_the_gate(site)
@@ -252,11 +259,12 @@ async def test_what_could_not_be_called_off_steers_the_turn(tmp_path: Path) -> N
 
 
 async def test_what_another_process_has_taken_is_not_called_off_here(tmp_path: Path) -> None:
-    """T13: 409 rather than a promise that cannot be kept."""
+    """The server answers 409 rather than a promise that it cannot keep (T13)."""
     gate = Gate()
     async with served(tmp_path, []) as site:
         id = await site.conversation()
-        script = [calls("wait"), says("done"), says("done")]  # it may hear of it before its answer, or after
+        # the process can learn of the message before or after its answer
+        script = [calls("wait"), says("done"), says("done")]
         async with runtime_with(tmp_path, script, tools=[gate.tool]) as other:
             turn = await (await other.conversation(id)).send("go")
             async for event in turn.events():
@@ -271,7 +279,7 @@ async def test_what_another_process_has_taken_is_not_called_off_here(tmp_path: P
 
 
 class OvertakenStore(SqliteStore):
-    """A turn always begins just before somebody calls it off."""
+    """A store in which a turn always begins just before a client cancels it."""
 
     gate: Gate
 
@@ -290,7 +298,7 @@ async def hold(context: ToolContext) -> str:
 
 
 async def test_a_turn_that_begins_while_it_is_called_off_is_cancelled(tmp_path: Path) -> None:
-    """T13 × cancel: the answer was that it was not cancelled, and it ran on."""
+    """The server used to answer that the turn was not cancelled, and the turn continued (T13 × cancel)."""
     store = OvertakenStore(tmp_path / "chat.db")
     store.gate = gate = Gate()
     script = [calls("wait"), says("done"), calls("hold")]

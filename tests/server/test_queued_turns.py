@@ -1,4 +1,4 @@
-"""A turn that nobody runs yet is shown as what it is: it waits for a place, or cannot go on (N5, T14)."""
+"""Check that a turn that is not running is shown as waiting for a slot or as unable to resume (N5, T14)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def play(request: Request) -> Line:
 
 
 async def test_a_turn_over_a_limit_is_queued_until_there_is_a_place(tmp_path: Path) -> None:
-    """N5, E1: for who asks, and for who watches: no state is said in which nobody has it."""
+    """The sender and every watcher see it: no state is published in which no process has the turn
+    (N5, E1).
+    """
     async with served(tmp_path, play, turn_limits=TurnLimits(1)) as site, asyncio.timeout(PATIENCE):
         first = await site.say("long")
         await site.until(f"/api/turns/{first}/events", "step.start")
@@ -64,7 +66,7 @@ async def test_a_turn_that_is_queued_is_cancelled_at_once(tmp_path: Path) -> Non
 
 @asynccontextmanager
 async def watched(folder: Path, server: Server) -> AsyncIterator[Site]:
-    """A web node of a fleet; workers come and go."""
+    """Yield a web node of a fleet whose workers come and go."""
     store = PostgresStore(server.url(schema_of(folder)), lease=4.0)
     async with (
         runtime_with(folder, [], store=store, role="web") as runtime,
@@ -86,7 +88,7 @@ def worker(folder: Path, server: Server, model: ScriptedModel) -> Runtime:
 
 @pytest.mark.long
 async def test_a_turn_waits_in_line_while_there_is_no_worker(tmp_path: Path, postgres: Server) -> None:
-    """N2: and is taken when one comes."""
+    """A worker takes the turn when it starts (N2)."""
     async with watched(tmp_path, postgres) as site:
         turn = await site.say("short")
         assert await site.state(turn) == "queued"
@@ -96,7 +98,9 @@ async def test_a_turn_waits_in_line_while_there_is_no_worker(tmp_path: Path, pos
 
 
 async def test_a_turn_that_no_worker_can_run_says_so(tmp_path: Path, postgres: Server) -> None:
-    """T14, N2: and why, to who watches at a node that runs none; a worker that can runs it."""
+    """A watcher at a node that runs no turns sees the reason, and a worker that can run the turn does (T14,
+    N2).
+    """
     async with watched(tmp_path, postgres) as site:
         id = await site.conversation()
         async with site.events(f"/api/conversations/{id}/events") as events:

@@ -1,5 +1,6 @@
-"""Who comes in the middle of a turn that another process runs gets a snapshot and the rest: nothing is lost,
-and nothing comes twice (N3, E2)."""
+"""Check that a reader who joins a turn of another process gets a snapshot and the rest, without loss or
+duplicates (N3, E2).
+"""
 
 from __future__ import annotations
 
@@ -86,7 +87,7 @@ def whole(received: list[Received], turn: str) -> str:
     assert numbers[-1] - numbers[0] == len(numbers) - 1  # and nothing left out
     begun = replied(snapshot, turn)
     again = {"turn.start", "step.start", "call.start", "call.end"} & {event.type for event in rest}
-    assert not begun or not again  # who is quick reads the beginning as events
+    assert not begun or not again  # a quick reader receives the beginning as events
     return begun + text_of(rest)
 
 
@@ -138,8 +139,9 @@ def cursors(received: list[Received]) -> dict[tuple[str, int], str]:
 async def test_a_reader_who_moves_to_another_server_goes_on_there(
     tmp_path: Path, opens: Opens, runs: str
 ) -> None:
-    """N3: a cursor is the same on every server, whichever runs the turn. No snapshot is sent again: in the
-    middle of a turn, after its end, and for a turn that began in between."""
+    """A cursor is the same on every server, whichever server runs the turn. No snapshot is sent again: in the
+    middle of a turn, after its end, and for a turn that began in between (N3).
+    """
     script = [says(WORDS, waits=0.02)] * 2
     async with (
         served(tmp_path, script if runs == "first" else [], store=opens()) as first,
@@ -186,7 +188,7 @@ async def test_a_reader_who_missed_a_turn_that_nobody_told_gets_a_snapshot(
 
 
 async def test_readers_who_come_all_the_time_get_the_whole(tmp_path: Path, opens: Opens) -> None:
-    """N3, E2: also between what is stored and what is told: calls, steps and the end."""
+    """This holds also between stored and published state: for calls, steps and the end (N3, E2)."""
     async with served(tmp_path, [], store=opens()) as site, asyncio.timeout(PATIENCE):
         id = await site.conversation()
         script = [says("I add. ", waits=0.02) + calls("add", a=n, b=n) for n in range(8)]
@@ -231,7 +233,9 @@ async def _without_its_end(other: Runtime, turn: TurnHandle) -> int:
 
 
 async def test_an_end_that_its_owner_did_not_tell_is_told(tmp_path: Path, opens: Opens) -> None:
-    """N3: who comes back after the last event that there is gets the end; only who had that gets 204."""
+    """A reader that resumes from the last stored event gets the end, and only a reader that has the end gets
+    204 (N3).
+    """
     async with running_elsewhere(tmp_path, opens) as (site, other, turn, _):
         following = asyncio.create_task(site.until(f"/api/turns/{turn.id}/events", "turn.end"))
         await following
@@ -245,7 +249,7 @@ async def test_an_end_that_its_owner_did_not_tell_is_told(tmp_path: Path, opens:
 
 
 class EndsUntold(SqliteStore):
-    """Of a process that dies after it has stored the end of a turn, and before others hear of it."""
+    """The store of a process that dies after it stored the end of a turn and before it published that end."""
 
     async def put_events(self, events: Sequence[StoredEvent], epochs: Mapping[str, int]) -> None:
         told = [one for one in events if one.seq < 0 or not isinstance(EVENT.load(one.body), TurnEnd)]
@@ -253,7 +257,7 @@ class EndsUntold(SqliteStore):
 
 
 async def test_who_reads_the_conversation_is_told_of_an_end_that_nobody_told(tmp_path: Path) -> None:
-    """N3: the end, and then what is stored, since more may have been lost."""
+    """The reader gets the end and then the stored state, since more events can be lost (N3)."""
     dying = EndsUntold(tmp_path / "chat.db")
     async with (
         served(tmp_path, []) as site,
@@ -284,7 +288,9 @@ def holds(finish: asyncio.Event) -> Tool:
 
 
 class FaultyStore(SqliteStore):
-    """Loses sight of a turn once, and holds up who reads messages until the test lets it go on."""
+    """A store that loses track of a turn once, and that blocks readers of messages until the test releases
+    them.
+    """
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -310,8 +316,9 @@ class FaultyStore(SqliteStore):
 
 
 async def test_a_snapshot_shows_no_turn_as_open_that_its_place_says_is_over(tmp_path: Path) -> None:
-    """N3 × S3: the turn is followed again after a fault of the store, and ends, while a snapshot is read. Its
-    reader would wait forever for the end."""
+    """While a snapshot is read, the turn is followed again after a store fault, and ends. Otherwise its
+    reader would wait forever for the end (N3 × S3).
+    """
     finish = asyncio.Event()
     store = FaultyStore(tmp_path / "chat.db")
     script = [calls("hold"), says("Done. ")]
@@ -323,7 +330,7 @@ async def test_a_snapshot_shows_no_turn_as_open_that_its_place_says_is_over(tmp_
         id = await site.conversation()
         path = f"/api/conversations/{id}/events"
         async with site.events(path) as events:
-            await anext(events)  # the snapshot is taken: the call is not in it
+            await anext(events)  # the snapshot is taken, so the call is not in it
             turn = await (await other.conversation(id)).send("go")
             while (await anext(events)).type != "call.start":
                 pass
@@ -343,7 +350,7 @@ async def test_a_snapshot_shows_no_turn_as_open_that_its_place_says_is_over(tmp_
 
 
 class SlowStore(SqliteStore):
-    """Holds up who reads the events of one turn until the test lets it go on."""
+    """A store that blocks reading the events of one turn until the test releases it."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -357,7 +364,7 @@ class SlowStore(SqliteStore):
 
 
 async def test_a_feed_that_takes_the_place_of_another_tells_each_turn_from_its_start(tmp_path: Path) -> None:
-    """N3: also of a turn that is followed while the older one is read again."""
+    """This also holds for a turn that is followed while the older one is read again (N3)."""
     finish = asyncio.Event()
     store = SlowStore(tmp_path / "chat.db")
     script = [says("One. "), calls("hold"), says("Done. ")]
@@ -394,7 +401,7 @@ async def test_a_feed_that_takes_the_place_of_another_tells_each_turn_from_its_s
 
 
 async def test_what_is_queued_at_one_server_is_shown_at_another(tmp_path: Path, opens: Opens) -> None:
-    """N3: without a turn that begins or ends; also what is changed and called off."""
+    """This holds without a turn that begins or ends, and also for changed and cancelled messages (N3)."""
     async with (
         served(tmp_path, [calls("add", a=1, b=2)], store=opens(), tools=[add], allow=()) as first,
         served(tmp_path, [], store=opens()) as second,
@@ -420,7 +427,7 @@ async def test_what_is_queued_at_one_server_is_shown_at_another(tmp_path: Path, 
 
 
 class CountingStore(SqliteStore):
-    """Knows how often one turn was asked for."""
+    """A store that counts how often one turn was read."""
 
     asked = 0
 
@@ -430,7 +437,7 @@ class CountingStore(SqliteStore):
 
 
 async def test_followers_of_a_turn_that_waits_ask_for_nothing(tmp_path: Path) -> None:
-    """N3: they are told when it goes on, however many they are."""
+    """Followers are notified when the turn resumes, however many they are (N3)."""
     async with (
         runtime_with(tmp_path, [calls("add", a=1, b=2), says("Done.")], tools=[add], allow=()) as owner,
         asyncio.timeout(PATIENCE),
@@ -454,7 +461,7 @@ async def test_followers_of_a_turn_that_waits_ask_for_nothing(tmp_path: Path) ->
 
 
 async def _queued(events: AsyncIterator[Received], wanted: list[str], where: str = "queued") -> bool:
-    """Whether readers are shown that this is queued."""
+    """Return whether readers are shown that exactly these messages are queued."""
     async for event in events:
         if event.type == "queue.changed":
             texts = [one["message"]["parts"][0]["text"] for one in event.data[where]]
@@ -464,8 +471,10 @@ async def _queued(events: AsyncIterator[Received], wanted: list[str], where: str
 
 
 async def test_servers_whose_clocks_are_an_hour_apart_agree(tmp_path: Path, opens: Opens) -> None:
-    """N2, N3: a message follows what it answers, whichever clock is right; what one server asks is answered
-    at the other, what is queued at one begins after what runs at the other, and a key begins one turn."""
+    """A message follows the one it answers, whichever clock is right. The approval request of one server is
+    answered at the other, a message queued at one starts after the running turn of the other, and a key
+    starts one turn (N2, N3).
+    """
     script = [calls("add", a=1, b=2), says("Three. "), says("Then. ")]
     early, late = (lambda: time.time() - 3600), time.time
     async with (
@@ -496,8 +505,9 @@ async def test_servers_whose_clocks_are_an_hour_apart_agree(tmp_path: Path, open
 async def test_a_conversation_that_another_server_deletes_ends_for_its_readers(
     tmp_path: Path, opens: Opens
 ) -> None:
-    """N3 × S1: in the middle of a turn. Readers of the turn are not left waiting for its end, and what was
-    being written leaves nothing behind."""
+    """This holds in the middle of a turn. Readers of the turn do not wait for its end, and its unfinished
+    writes leave nothing in the store (N3 × S1).
+    """
     async with running_elsewhere(tmp_path, opens) as (site, other, turn, id):
         conversation, own = (f"/api/conversations/{id}/events", f"/api/turns/{turn.id}/events")
         async with site.events(conversation) as events, site.events(own) as of_turn:

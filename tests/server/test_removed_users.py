@@ -1,4 +1,6 @@
-"""A user who is removed is out at every server of the store: keys, sign-ins, links, streams, turns (V4)."""
+"""Check that a removed user loses access at every server of the store: keys, sign-ins, links, streams, turns
+(V4).
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ def pay(amount: int) -> str:
 
 
 def play(body: Body) -> Reply:
-    """A reply that stays half, or a call that is asked about."""
+    """Return a reply that stays incomplete, or a call that needs approval."""
     if "slowly" in str(body["messages"][-1]):
         return Stream((sse(delta(content="Half of it")),), then="stalls")
     return (
@@ -110,7 +112,7 @@ async def test_a_removed_user_is_out_at_every_server(
 
 
 async def test_a_turn_of_a_removed_user_may_call_nothing_more(tmp_path: Path) -> None:
-    """V4: though nobody has cancelled it yet, whatever was allowed, and whoever answers."""
+    """This holds before the turn is cancelled, for every permission and every user who answers (V4)."""
     script = [calls("shell", command="touch effects"), says("It is over.")]
     folder = tmp_path / "work"
     folder.mkdir()
@@ -156,7 +158,7 @@ async def test_what_a_removed_member_sent_ends_and_the_owner_goes_on(tmp_path: P
 
 
 async def test_a_body_that_arrives_late_does_nothing_for_a_removed_user(tmp_path: Path) -> None:
-    """V4: who sent it was let in before."""
+    """The sender was authenticated before the removal (V4)."""
     async with served(tmp_path, [says("x")]) as site:
         await site.runtime.store.add_person("ada", key_hash("key of ada"), 1.0)
         sent = asyncio.Event()
@@ -178,7 +180,9 @@ async def test_a_body_that_arrives_late_does_nothing_for_a_removed_user(tmp_path
 
 
 async def test_what_matters_to_others_is_in_the_audit_log(tmp_path: Path) -> None:
-    """V4: with who did it and from where; it is for the admin, and grows only so much by guesses."""
+    """Entries name the user and the address. Only the admin reads the log, and guesses grow it only up to a
+    limit (V4).
+    """
     script = [calls("pay", amount=1), says("Paid.")]
     async with served(tmp_path, script, tools=[pay], ask=["pay"], password="open sesame") as site:
         await site.runtime.store.add_person("ada", key_hash("key of ada"), 1.0)

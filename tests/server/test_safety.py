@@ -1,4 +1,4 @@
-"""Who may come in, from where, with what, and to whose things (U1–U3, P6)."""
+"""Check which clients have access, from which addresses, with what, and to whose objects (U1–U3, P6)."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ async def test_a_cookie_that_was_changed_or_is_of_another_server_is_nobody(tmp_p
 
 
 async def test_a_sign_in_outlives_the_server(tmp_path: Path) -> None:
-    """U2: the page goes on by itself after a restart."""
+    """The web UI continues without a new sign-in after a restart (U2)."""
     async with served(tmp_path, [says("x")]) as site:
         cookie = (await site.ask("GET", "/?token=launch")).headers["set-cookie"].partition(";")[0]
     async with served(tmp_path, [says("x")]) as site:
@@ -194,14 +194,14 @@ async def test_a_page_that_the_settings_name_may_use_it_with_a_key_alone(tmp_pat
     "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""]
 )
 async def test_only_json_changes_anything(tmp_path: Path, kind: str) -> None:
-    """U2: what a form can send without asking first is not taken."""
+    """The server refuses content types that a form can send without a preflight request (U2)."""
     async with served(tmp_path, [says("x")]) as site:
         assert await status(site, "POST", "/api/conversations", {}, content_type=kind) == 415
         assert (await site.get("/api/conversations"))["items"] == []
 
 
 async def test_a_packed_body_is_refused_in_words(tmp_path: Path) -> None:
-    """U2: else a file would be kept as it was packed, under the type of what is in it."""
+    """Otherwise a file would be stored compressed, under the type of its content (U2)."""
     packed = {"content_encoding": "gzip"}
     async with served(tmp_path, [says("x")]) as site:
         for path, kind in (
@@ -375,7 +375,7 @@ async def test_who_is_removed_or_whose_password_changed_is_out(tmp_path: Path) -
 
 
 async def test_a_live_stream_ends_when_the_key_it_was_opened_with_is_taken_back(tmp_path: Path) -> None:
-    """U2: it lasts, and whoever found the key would go on reading."""
+    """A stream is long-lived, and a thief of the key would otherwise continue to read (U2)."""
     async with runtime_with(tmp_path, [says("to the old key"), says("to the new key")]) as runtime:
         auth = Auth(runtime.store, load_secret(tmp_path / "secret"), key="key of local")
         whole = server(runtime, auth, upload_limit=SMALL)
@@ -385,7 +385,7 @@ async def test_a_live_stream_ends_when_the_key_it_was_opened_with_is_taken_back(
             found, ada = (Site(url, runtime, auth, http, key=key) for key in ("old", "new"))
             id = await found.conversation()
             async with found.events(f"/api/conversations/{id}/events") as events:
-                heard = [await anext(events)]  # else the turn may end before the snapshot is taken
+                heard = [await anext(events)]  # otherwise the turn can end before the snapshot is taken
                 await found.say("hello", id)
                 while heard[-1].type != "turn.end":
                     heard.append(await anext(events))
@@ -400,7 +400,7 @@ async def test_a_live_stream_ends_when_the_key_it_was_opened_with_is_taken_back(
 
 
 async def test_a_file_that_was_asked_for_comes_whole(tmp_path: Path) -> None:
-    """U2: it has an end of its own, and no server may promise a length and send less."""
+    """A download ends without being cut off, and no server must promise a length and send less (U2)."""
     async with runtime_with(tmp_path, []) as runtime:
         auth = Auth(runtime.store, load_secret(tmp_path / "secret"), key="key of local")
         await runtime.store.add_person("ada", key_hash("old"), 1.0)
@@ -505,7 +505,7 @@ async def test_an_unexpected_error_is_told_by_number_alone() -> None:
 
 
 def test_a_secret_file_that_is_damaged_is_not_used(tmp_path: Path) -> None:
-    """U2: one that is not there is made, with its folder, and kept."""
+    """A missing secret file is created, with its folder, and kept (U2)."""
     made = load_secret(tmp_path / "new" / "secret")
     assert load_secret(tmp_path / "new" / "secret") == made
     (tmp_path / "secret").write_bytes(b"short")

@@ -1,4 +1,4 @@
-"""Sign-ins at MCP servers through the API: a real authorization server, and whoever runs the server."""
+"""Sign in to MCP servers through the API, with a real authorization server, as the admin."""
 
 from __future__ import annotations
 
@@ -30,13 +30,15 @@ async def seen(site: Site) -> dict[str, Any]:
 
 
 async def consent(url: str) -> dict[str, str]:
-    """What a person does at the authorization server: what stands in the address they come back to."""
+    """Consent at the authorization server and return the parameters of the address that the browser returns
+    to.
+    """
     async with aiohttp.ClientSession() as browser, browser.get(url, allow_redirects=False) as answer:
         return dict(parse_qsl(urlsplit(answer.headers["location"]).query))
 
 
 async def begin(site: Site, server: Guarded, **more: Any) -> dict[str, Any]:
-    """A server that nobody said to want a sign-in: it says so itself."""
+    """Start a sign-in at a server whose settings do not ask for one: the server itself demands it."""
     added = await add_server(site, name="far", url=server.url, **more)
     assert added.body["state"] == "login"
     begun: dict[str, Any] = await site.post("/api/setup/servers/far/login")
@@ -45,7 +47,9 @@ async def begin(site: Site, server: Guarded, **more: Any) -> dict[str, Any]:
 
 
 async def test_a_sign_in_that_is_made_is_there_at_once_and_after_a_restart(folder: Folder) -> None:
-    """P11: the tools come, the settings say how, the login is the owner's alone, and no token is told."""
+    """The tools are available, the settings name the method, only the owner has the login, and no answer has
+    a token (P11).
+    """
     async with guarded() as server:
         async with set_up(folder) as site:
             folder.file.write_text(folder.file.read_text() + "# the end\n")
@@ -96,7 +100,9 @@ async def test_a_sign_in_that_nobody_makes_is_given_up(folder: Folder) -> None:
 
 
 async def test_a_sign_in_that_was_called_off_takes_nothing_any_more(folder: Folder) -> None:
-    """Cancel x late answer: whoever comes back then finds nobody waiting, and what was stored stays."""
+    """A browser that returns after the cancellation finds no waiting sign-in, and the store is unchanged
+    (Cancel x late answer).
+    """
     async with guarded() as server, set_up(folder) as site:
         begun = await begin(site, server)
         back = await consent(begun["url"])
@@ -107,7 +113,7 @@ async def test_a_sign_in_that_was_called_off_takes_nothing_any_more(folder: Fold
 
 
 async def test_a_login_stays_as_long_as_one_server_is_there_that_it_serves(folder: Folder) -> None:
-    """P11: logins are kept by address, and two servers may have the same."""
+    """Logins are stored by address, and two servers can share one (P11)."""
     async with guarded() as server, set_up(folder) as site:
         begun = await begin(site, server)
         await site.post("/api/setup/logins", await consent(begun["url"]))
@@ -120,7 +126,9 @@ async def test_a_login_stays_as_long_as_one_server_is_there_that_it_serves(folde
 
 
 async def test_of_sign_ins_that_are_begun_at_once_one_is_left(folder: Folder) -> None:
-    """Each by another name of the server, while a third is called off: nobody waits in vain."""
+    """Each sign-in uses another name of the server and replaces the one before. The remaining one
+    completes.
+    """
     async with guarded() as server, set_up(folder) as site:
         await begin(site, server)
         port = site.url.rpartition(":")[2]
@@ -133,7 +141,9 @@ async def test_of_sign_ins_that_are_begun_at_once_one_is_left(folder: Folder) ->
 
 
 async def test_the_browser_comes_back_to_where_it_was(folder: Folder) -> None:
-    """By the name that it called the server; what is under way goes on for who asks again by that one."""
+    """The redirect uses the name by which the browser called the server. A repeated request by that name
+    continues the same sign-in.
+    """
     async with guarded() as server, set_up(folder) as site:
         first = await begin(site, server)
         assert where(first) == f"{site.url}/callback"
@@ -165,7 +175,9 @@ async def test_a_sign_in_is_ended_by_whoever_runs_the_server_alone(folder: Folde
 
 
 async def test_nobody_signs_in_where_the_settings_cannot_be_told(folder: Folder) -> None:
-    """P11: what they say cannot be changed safely, so whoever wrote them is asked before and not after."""
+    """These settings cannot be edited safely, so the admin sees the refusal before the sign-in and not after
+    it (P11).
+    """
     async with guarded() as server:
         folder.file.parent.mkdir(parents=True)
         folder.file.write_text(
@@ -178,7 +190,9 @@ async def test_nobody_signs_in_where_the_settings_cannot_be_told(folder: Folder)
 
 
 async def test_a_server_that_asks_nobody_who_they_are_stays_as_it_is(folder: Folder) -> None:
-    """P11: no sign-in is offered there; one that is tried all the same says so and writes nothing."""
+    """No sign-in is offered there. An attempt anyway reports that it is not needed and writes
+    nothing (P11).
+    """
     with listening(*python(MODERN, "http")) as port:
         async with set_up(folder) as site:
             added = await add_server(site, name="open", url=f"http://127.0.0.1:{port}/mcp")
@@ -194,7 +208,7 @@ async def test_a_server_that_asks_nobody_who_they_are_stays_as_it_is(folder: Fol
 
 
 async def test_settings_that_want_a_sign_in_nobody_asks_for_are_named(folder: Folder) -> None:
-    """P11: they were written by a person, so they stay; what is to be done is said."""
+    """A person wrote the settings, so they stay, and the answer says what to change (P11)."""
     with listening(*python(MODERN, "http")) as port:
         async with set_up(folder) as site:
             added = await add_server(site, name="open", url=f"http://127.0.0.1:{port}/mcp", oauth=True)
@@ -204,7 +218,7 @@ async def test_settings_that_want_a_sign_in_nobody_asks_for_are_named(folder: Fo
 
 
 async def ended(site: Site, name: str) -> dict[str, Any]:
-    """A sign-in at a server that shows nobody a page to sign in at."""
+    """Return the sign-in at a server that shows no sign-in page, once it has ended."""
     login: dict[str, Any] = await site.post(f"/api/setup/servers/{name}/login")
     while login["state"] == "starting":
         login = (await seen(site))["login"]

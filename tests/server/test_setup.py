@@ -1,4 +1,4 @@
-"""Set-up over HTTP: providers with their keys, MCP servers, agents; for whoever runs the server alone."""
+"""Check set-up over HTTP: providers with their keys, MCP servers and agents, for the admin only."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def answer(body: Body) -> Reply:
 async def set_up(
     folder: Folder, logins: ServerLogins | None = None, reply: Callable[[Body], Reply] = answer, **env: str
 ) -> AsyncIterator[Site]:
-    """What `dragoman serve` puts together from the person's own file."""
+    """Serve what `dragoman serve` builds from the user's own file."""
     async with loopback(reply) as model:
         folder.file.parent.mkdir(parents=True, exist_ok=True)
         if not folder.file.exists():
@@ -158,7 +158,7 @@ async def test_a_model_is_downloaded_listed_and_deleted(
 
 
 async def test_only_whoever_runs_the_server_sets_it_up(folder: Folder) -> None:
-    """P11: other people, strangers and other pages are refused, and nothing is changed."""
+    """Other users, unauthenticated clients and other sites are refused, and nothing changes (P11)."""
     async with set_up(folder) as site:
         before = folder.file.read_bytes()
         await site.runtime.store.add_person("ann", key_hash("key of ann"), 0.0)
@@ -177,7 +177,7 @@ async def test_only_whoever_runs_the_server_sets_it_up(folder: Folder) -> None:
 
 
 async def test_a_key_is_stored_for_its_owner_and_holds_at_once(folder: Folder) -> None:
-    """A key goes into a private file where there is no keyring; the next turn is sent with it."""
+    """Without a keyring, the key goes into a private file, and the next turn uses it."""
     async with set_up(folder) as site:
         assert (await provider(site, "acme"))["ready"] is False
         stored = await site.ask("PUT", "/api/setup/providers/acme/key", {"key": f" {KEY}\n"})
@@ -198,7 +198,7 @@ async def test_a_key_is_stored_for_its_owner_and_holds_at_once(folder: Folder) -
 async def test_no_answer_and_no_log_repeats_a_key(
     folder: Folder, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """S6: whatever goes wrong with a key, it is not in what comes back, nor in what is logged."""
+    """For any failure, neither the answer nor the log contains the key (S6)."""
     async with set_up(folder) as site:
         answers = [
             await site.ask("PUT", "/api/setup/providers/acme/key", {"key": KEY}),
@@ -223,7 +223,7 @@ async def test_no_answer_and_no_log_repeats_a_key(
 async def test_a_key_of_the_environment_is_changed_there(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What would not take effect is refused, with the reason."""
+    """A change without effect is refused with the reason."""
     monkeypatch.setenv("ACME_KEY", KEY)
     async with set_up(folder) as site:
         assert (await provider(site, "acme"))["key_from"] == "environment"
@@ -244,7 +244,7 @@ async def test_an_address_that_cannot_be_one_is_a_mistake_of_the_request(folder:
 
 
 async def test_a_provider_of_ones_own_is_there_at_once_and_can_be_removed(folder: Folder) -> None:
-    """The file keeps every other byte; a turn with the new provider's model is answered."""
+    """Every other byte of the file stays, and a turn with a model of the new provider is answered."""
     async with loopback(answer) as other, set_up(folder) as site:
         before = folder.file.read_text()
         body = {"name": "mine", "base_url": other.url, "key": KEY}
@@ -259,14 +259,15 @@ async def test_a_provider_of_ones_own_is_there_at_once_and_can_be_removed(folder
         assert (await site.ask("DELETE", "/api/setup/providers/mine")).status == 204
         assert folder.file.read_text() == before
         assert (await site.ask("DELETE", "/api/setup/providers/openai")).status == 404
-        needed = await site.ask("DELETE", "/api/setup/providers/acme")  # without it there is no next start
+        # without the provider, the next start would fail
+        needed = await site.ask("DELETE", "/api/setup/providers/acme")
         assert (needed.status, "names acme/one, which acme serves" in needed.body["detail"]) == (422, True)
         assert folder.file.read_text() == before
     assert json.loads(folder.keys.read_text()) == {}
 
 
 async def test_a_provider_that_the_settings_name_in_a_chain_is_not_removed(folder: Folder) -> None:
-    """A chain is asked only where all its models are known."""
+    """A chain can be used only if all its models are known."""
     folder.file.parent.mkdir(parents=True)
     folder.file.write_text(
         'model = "ollama/any, acme/one"\n[providers.acme]\nbase_url = "http://127.0.0.1:9/v1"\n'
@@ -291,7 +292,9 @@ async def refuse(request: web.Request) -> web.Response:
 
 
 async def test_a_test_says_what_a_person_can_do(folder: Folder) -> None:
-    """S6: one that works lists models; one that refuses the key repeats it, and we do not."""
+    """A working provider lists its models. A provider that refuses the key repeats it, and the answer omits
+    it (S6).
+    """
     strict = web.Application()
     strict.router.add_get("/v1/models", refuse)
     async with TestServer(strict) as wrong, set_up(folder) as site:
@@ -312,7 +315,9 @@ async def test_a_test_says_what_a_person_can_do(folder: Folder) -> None:
 
 
 async def test_a_server_runs_as_it_was_confirmed_and_tells_why_it_broke(folder: Folder) -> None:
-    """P11: what starts is exactly what was shown, once; its tools are there at once; its end has a reason."""
+    """The server starts exactly the confirmed command, once. Its tools are available immediately, and its end
+    has a reason (P11).
+    """
     table = {"name": "it", "command": sys.executable, "args": [RAW, "well"]}
     async with set_up(folder) as site:
         plan = await site.post("/api/setup/servers/plan", table)
@@ -368,7 +373,7 @@ async def test_a_server_that_is_started_again_is_a_new_process(folder: Folder, t
 
 
 async def test_a_secret_of_a_server_is_stored_apart_from_its_settings(folder: Folder) -> None:
-    """S6: the settings have a reference; the secret goes with the server."""
+    """The settings contain a reference, and the secret is removed with the server (S6)."""
     table = {
         "name": "it",
         "command": sys.executable,
@@ -386,7 +391,7 @@ async def test_a_secret_of_a_server_is_stored_apart_from_its_settings(folder: Fo
 
 
 async def test_what_rules_allow_already_is_told_before_a_server_is_added(folder: Folder) -> None:
-    """Pair of removal and grant: a new server of an old name has what was granted to the old one."""
+    """A new server with an old name receives the rules of the old one (pair of removal and grant)."""
     async with set_up(folder) as site:
         folder_rules = (await site.post("/api/setup/servers/plan", {"name": "it", "command": "true"}))[
             "rules"
@@ -406,7 +411,9 @@ async def test_agents_are_shown_whole_with_where_they_come_from(folder: Folder) 
 
 
 async def test_a_file_that_was_named_is_the_one_that_is_written(folder: Folder, tmp_path: Path) -> None:
-    """P11: a folder's file that was only found is not written; one that the person named is theirs."""
+    """A file that was only found in a folder is not written. A file that the user named is the user's own
+    (P11).
+    """
     async with loopback(answer) as model:
         named, found = tmp_path / "named.toml", tmp_path / "dragoman.toml"
         named.write_text(SETTINGS.format(url=model.url))

@@ -1,4 +1,4 @@
-"""Agents that are written over HTTP: there at once, and in the person's own file."""
+"""Check agents that are written over HTTP: available immediately, and stored in the user's own file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ __all__ = ["folder"]
 
 
 async def test_an_agent_is_written_changed_and_removed(folder: Folder) -> None:
-    """P11, U3: it is there at once, also after a restart; every other byte of the file stays."""
+    """The agent is available immediately and after a restart, and every other byte of the file stays (P11,
+    U3).
+    """
     async with set_up(folder) as site:
         before = folder.file.read_text()
         body = {
@@ -64,7 +66,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
 
 
 async def test_an_agent_that_cannot_be_is_refused(folder: Folder) -> None:
-    """P11: with what is wrong; nothing is written."""
+    """The answer names the fault, and nothing is written (P11)."""
     async with set_up(folder) as site:
         before = folder.file.read_bytes()
         for name, body, said in REFUSED:
@@ -89,7 +91,7 @@ async def test_an_agent_of_another_file_is_edited_there(folder: Folder) -> None:
 
 
 async def test_an_agent_that_works_in_a_turn_is_not_removed(folder: Folder) -> None:
-    """T14 × P11: it is changed all the same, and removed when the turn is over."""
+    """The agent can be changed anyway, and removed when the turn is over (T14 × P11)."""
     async with set_up(folder, reply=lambda _: calls("write_file", path="a.txt", text="x")) as site:
         await site.ask("PUT", "/api/setup/providers/acme/key", {"key": "sk-open-sesame"})
         turn = await site.say("go", agent="coder")
@@ -104,7 +106,7 @@ async def test_an_agent_that_works_in_a_turn_is_not_removed(folder: Folder) -> N
 
 
 async def test_agents_that_are_written_at_the_same_time_are_all_there(folder: Folder) -> None:
-    """P11: none is forgotten until the next start because another one was written meanwhile."""
+    """No agent is missing until the next start because another one was written at the same time (P11)."""
     async with set_up(folder) as site:
         names = [f"agent{number}" for number in range(8)]
         made = await asyncio.gather(
@@ -122,7 +124,7 @@ async def test_agents_that_are_written_at_the_same_time_are_all_there(folder: Fo
 
 
 async def test_an_agent_that_was_written_by_hand_meanwhile_is_not_overwritten(folder: Folder) -> None:
-    """P11: nobody has read it yet."""
+    """The server has not read the edit yet (P11)."""
     async with set_up(folder) as site:
         folder.file.write_text(folder.file.read_text() + '[agents.reader]\nprompt = "by hand"\n')
         refused = await site.ask("PUT", "/api/setup/agents/reader", {"prompt": "x"})

@@ -1,4 +1,6 @@
-"""Skills that are written over HTTP: there for the next turn, and in the person's own folder of skills."""
+"""Check skills that are written over HTTP: available to the next turn, and stored in the user's own skills
+folder.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +86,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
 
 
 async def test_a_skill_that_cannot_be_is_refused(folder: Folder) -> None:
-    """P11: with what is wrong; nothing is written."""
+    """The answer names the fault, and nothing is written (P11)."""
     async with set_up(folder) as site:
         for name, body, said in REFUSED:
             refused = await site.ask("PUT", f"{URL}/{name}", {**BAKE, **body})
@@ -112,7 +114,7 @@ async def test_half_a_character_is_refused(folder: Folder) -> None:
 
 
 async def test_a_skill_of_a_project_is_edited_there(folder: Folder) -> None:
-    """P11: a folder that one works in is never written, also where it is trusted."""
+    """The server never writes to a project folder, even if it is trusted (P11)."""
     file = skill(folder.path / ".dragoman" / "skills", "bake")
     before = file.read_bytes()
     async with set_up(folder) as site:
@@ -129,7 +131,7 @@ async def test_a_skill_of_a_project_is_edited_there(folder: Folder) -> None:
 
 
 async def test_a_skill_that_is_a_link_out_of_the_folder_is_not_written(folder: Folder) -> None:
-    """P11: it is not used either."""
+    """The skill is not used either (P11)."""
     file = skill(folder.path / "elsewhere", "bake")
     before = file.read_bytes()
     own_folder(folder).mkdir(parents=True)
@@ -143,7 +145,9 @@ async def test_a_skill_that_is_a_link_out_of_the_folder_is_not_written(folder: F
 
 
 async def test_what_a_person_put_beside_a_skill_stays(folder: Folder) -> None:
-    """C12: files of its folder on a change and on a removal; keys of its front matter on a change."""
+    """Other files in its folder survive a change and a removal, and unknown front matter keys survive a
+    change (C12).
+    """
     file = skill(own_folder(folder), "bäcker", "# mine\nname: Bäcker und Co\ndescription: d\nlicense: MIT")
     (file.parent / "oven.sh").write_text("echo hot")
     async with set_up(folder) as site:
@@ -174,7 +178,9 @@ async def test_what_a_person_put_beside_a_skill_stays(folder: Folder) -> None:
 async def test_what_stands_there_under_this_name_is_not_overwritten(
     folder: Folder, there: str, text: str | None
 ) -> None:
-    """P11: nor what another system would take for it; the list tells of what could not be read."""
+    """This includes names that another system treats as equal, and the list reports unreadable
+    skills (P11).
+    """
     (own_folder(folder) / there).mkdir(parents=True)
     if text is not None:
         (own_folder(folder) / there / "SKILL.md").write_text(text)
@@ -187,7 +193,9 @@ async def test_what_stands_there_under_this_name_is_not_overwritten(
 
 
 async def test_nobody_overwrites_what_they_have_not_seen(folder: Folder) -> None:
-    """Two that change the same: the second is told. So is who changes what was edited by hand, or is gone."""
+    """If two clients change the same skill, the second is refused. So is a client whose skill was edited by
+    hand or removed.
+    """
     async with set_up(folder) as site:
         made = await asyncio.gather(
             *(site.ask("PUT", f"{URL}/bake", {**BAKE, "text": text}) for text in "ab")

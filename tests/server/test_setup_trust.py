@@ -1,4 +1,4 @@
-"""P11: the set-up shows which folders are trusted, what they would do, and what changed since."""
+"""P11: the set-up shows which folders are trusted, what trust would enable, and what changed since."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ URL = "/api/setup/trust"
 
 @pytest.fixture
 def project(folder: Folder) -> Path:
-    """A folder with settings of its own, in which the server starts."""
+    """Return a folder with separate settings, in which the server starts."""
     project = folder.path
     (project / "dragoman.toml").write_text('[mcp.notes]\ncommand = "python3"\nargs = ["server.py"]\n')
     (project / "server.py").write_text("print('first')\n")
@@ -44,7 +44,7 @@ async def test_a_change_of_a_program_is_named(folder: Folder, project: Path) -> 
 
 
 async def test_a_folder_is_trusted_exactly_as_it_was_shown(folder: Folder, project: Path) -> None:
-    """What changed between the look and the answer is not covered by it."""
+    """The answer does not cover a change made after the folder was shown."""
     async with set_up(folder) as site:
         [shown] = (await site.get(URL))["items"]
         assert "server.py" in shown["files"]

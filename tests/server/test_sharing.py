@@ -31,7 +31,7 @@ from tests.server.test_oidc import audited
 
 READ, ANSWER, TAKE_PART, OWN = Right.READ, Right.ANSWER, Right.TAKE_PART, Right.OWN
 
-# Every route that names something of a conversation, and what it takes.
+# Every route that names an object of a conversation, and the right that it needs.
 RIGHTS: dict[str, Right] = {
     "GET /api/conversations/{id}": READ,
     "PATCH /api/conversations/{id}": OWN,
@@ -201,7 +201,7 @@ def look(at: str) -> str:
 
 
 def shape(path: str) -> str:
-    """An address without the names of what stands in it."""
+    """Return an address with placeholders for the names in it."""
     return "/".join("*" if piece.startswith("{") else piece for piece in path.partition("?")[0].split("/"))
 
 
@@ -216,7 +216,7 @@ def routes() -> Iterable[tuple[str, str]]:
 
 
 def test_every_route_says_which_right_it_needs() -> None:
-    """V1: a new route is put in one of the tables above."""
+    """A new route must be added to one of the tables above (V1)."""
     known = {f"{one.split()[0]} {shape(one.split()[1])}" for one in (*RIGHTS, *OTHERS) if one.strip()}
     assert (
         sorted(f"{method} {path}" for method, path in routes() if f"{method} {shape(path)}" not in known)
@@ -296,7 +296,7 @@ async def shared(folder: Path, *more: Any, **options: Any) -> AsyncIterator[Shar
 
 
 async def test_who_does_not_share_it_finds_nothing(tmp_path: Path) -> None:
-    """V1: nobody else learns that it exists, by any route."""
+    """No route reveals to another user that the conversation exists (V1)."""
     async with shared(tmp_path) as scene:
         await scene.share("bob", "takes_part")
         named = {**scene.names, "id": "conv_nowhere"}
@@ -310,7 +310,7 @@ async def test_who_does_not_share_it_finds_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("role", ROLES)
 async def test_a_role_does_what_it_includes_and_nothing_more(tmp_path: Path, role: str) -> None:
-    """V1: 403 where it needs more; of what it includes, nothing is refused."""
+    """A route that needs a higher role answers 403, and no route of the role is refused (V1)."""
     async with shared(tmp_path) as scene:
         await scene.share("bob", role)
         beyond = [route for route in RIGHTS if RIGHTS[route] > ROLES[role] and "members/{user}" not in route]
@@ -364,7 +364,9 @@ async def test_what_is_shared_is_in_the_lists_until_it_is_no_longer(tmp_path: Pa
 
 
 async def test_a_removed_member_hears_nothing_more(tmp_path: Path) -> None:
-    """V1: streams of the conversation, of its turn and by other protocols end; those of others go on."""
+    """The member's streams of the conversation, of its turn and by other protocols end, and those of others
+    stay (V1).
+    """
     async with shared(tmp_path) as scene:
         await scene.share("bob", "takes_part")
         await scene.share("ada", "reads")
@@ -404,7 +406,7 @@ async def test_a_removed_member_hears_nothing_more(tmp_path: Path) -> None:
 
 
 async def test_a_message_runs_with_the_rules_of_its_sender(tmp_path: Path) -> None:
-    """V2: what the owner granted does not allow what a member sends; what the owner denies does not run."""
+    """A grant of the owner does not allow a member's message, and a denial of the owner blocks it (V2)."""
     more = [says("done"), calls("wipe", disk="b"), says("bob's"), calls("wipe", disk="c"), says("mine")]
     async with shared(tmp_path, *more) as scene:
         site, bob = scene.site, scene.person("bob")
@@ -429,7 +431,9 @@ async def test_a_message_runs_with_the_rules_of_its_sender(tmp_path: Path) -> No
 
 
 async def test_an_answer_of_another_lends_nothing(tmp_path: Path) -> None:
-    """V2: it lets this call run as it is; the rule is the answerer's; the first answer counts."""
+    """The answer lets this one call run, the rule belongs to the user who answers, and the first answer
+    counts (V2).
+    """
     more = [says("done"), calls("wipe", disk="again")]
     async with shared(tmp_path, *more) as scene:
         site, bob, ada = scene.site, scene.person("bob"), scene.person("ada")
@@ -447,7 +451,7 @@ async def test_an_answer_of_another_lends_nothing(tmp_path: Path) -> None:
         assert [one.user for one in await site.runtime.grants()] == ["bob"]
         assert (await site.get("/api/grants"))["items"] == []
         await site.say("once more", scene.id)
-        assert (await site.question())["because"] == "rule"  # the owner is asked again
+        assert (await site.question())["because"] == "rule"  # the owner must approve again
 
 
 async def test_nobody_speaks_in_the_turn_of_another(tmp_path: Path) -> None:
@@ -472,7 +476,7 @@ async def test_nobody_speaks_in_the_turn_of_another(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", ["removed", "only reads"])
 async def test_what_a_removed_member_sent_ends(tmp_path: Path, how: str) -> None:
-    """V1: what runs is cancelled, what is queued never begins."""
+    """A running turn is cancelled, and a queued one never begins (V1)."""
     async with shared(tmp_path, says("done"), calls("wipe", disk="b")) as scene:
         site, bob = scene.site, scene.person("bob")
         await scene.share("bob", "takes_part")
@@ -493,7 +497,7 @@ async def test_what_a_removed_member_sent_ends(tmp_path: Path, how: str) -> None
 
 
 async def test_a_new_owner_gets_the_conversation_and_not_what_was_sent(tmp_path: Path) -> None:
-    """V1, V2: turns keep the sender; the old owner is a member."""
+    """Turns keep their sender, and the old owner becomes a member (V1, V2)."""
     async with shared(tmp_path) as scene:
         site, bob = scene.site, scene.person("bob")
         await scene.share("bob", "reads")
@@ -540,7 +544,7 @@ async def test_private_texts_stay_with_the_owner(tmp_path: Path) -> None:
 
 
 async def test_an_invitation_is_used_once(tmp_path: Path) -> None:
-    """V1: guessed, replayed, revoked or expired it is not there, and guesses are slowed."""
+    """A guessed, replayed, revoked or expired invitation is not found, and guesses are slowed (V1)."""
     async with shared(tmp_path) as scene:
         site, bob, eve = scene.site, scene.person("bob"), scene.person("eve")
         path = f"/api/conversations/{scene.id}/invitations"
@@ -574,7 +578,7 @@ async def test_an_invitation_is_used_once(tmp_path: Path) -> None:
 
 
 async def test_members_see_who_is_there_and_who_types(tmp_path: Path) -> None:
-    """V3: until they are removed; in a conversation that nobody shares, nobody is told."""
+    """This holds until they are removed. In an unshared conversation, no presence is published (V3)."""
     async with shared(tmp_path) as scene:
         site, bob, path = scene.site, scene.person("bob"), f"/api/conversations/{scene.id}"
 
@@ -660,7 +664,9 @@ async def test_a_link_shows_what_it_says_and_leads_nowhere(tmp_path: Path) -> No
 
 
 async def test_a_link_that_is_no_longer_valid_shows_nothing(tmp_path: Path, caplog: Any) -> None:
-    """V1: revoked, expired, or of a conversation that is deleted; its stream ends; no token is logged."""
+    """A link can be revoked, expired, or for a deleted conversation. Its stream ends, and no token is logged
+    (V1).
+    """
     async with shared(tmp_path) as scene:
         site = scene.site
         path = f"/api/conversations/{scene.id}/links"
@@ -699,7 +705,9 @@ def opens(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[[], Store]
 
 @pytest.mark.slow
 async def test_a_member_is_removed_at_every_server(tmp_path: Path, opens: Callable[[], Store]) -> None:
-    """V1 × N3: streams at another server end, those of others stay; the line goes from the list there."""
+    """Streams at another server end, those of others stay, and the conversation leaves the list there (V1 ×
+    N3).
+    """
     first_folder, second_folder = tmp_path / "one", tmp_path / "two"
     for folder in (first_folder, second_folder):
         folder.mkdir()
@@ -732,7 +740,7 @@ async def test_a_member_is_removed_at_every_server(tmp_path: Path, opens: Callab
 
 
 async def test_a_wide_rule_of_a_member_is_for_the_members_own_messages(tmp_path: Path) -> None:
-    """V2: so are usage, and what a fork of a member may do."""
+    """The same holds for usage, and for the rights of a member's fork (V2)."""
     more = [says("done"), calls("wipe", disk="b"), says("bob's"), calls("wipe", disk="c"), says("mine")]
     async with shared(tmp_path, *more) as scene:
         site, bob = scene.site, scene.person("bob")
@@ -751,7 +759,7 @@ async def test_a_wide_rule_of_a_member_is_for_the_members_own_messages(tmp_path:
 
         before = await replies(site)
         turn = await bob.say("wipe it", scene.id)
-        await bob.until(f"/api/turns/{turn}/events", "turn.end")  # nobody is asked
+        await bob.until(f"/api/turns/{turn}/events", "turn.end")  # no approval is requested
         assert (await replies(site), await replies(bob)) == (before, 2)
         mine = await site.say("wipe it", scene.id)
         assert (await site.question())["turn"] == mine

@@ -1,4 +1,4 @@
-"""V1, V2: what somebody tries who was let in a little, or is no longer."""
+"""V1, V2: attacks by users with few rights, or with rights that they lost."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def owner_removed(scene: Shared) -> None:
 async def test_invitations_and_links_end_with_the_rights_of_who_made_them(
     tmp_path: Path, how: Callable[[Shared], Awaitable[None]]
 ) -> None:
-    """V1: nobody comes back, or lets others in, by a token of the time before."""
+    """A token from before cannot bring a user back or let others in (V1)."""
     async with shared(tmp_path) as scene:
         path = f"/api/conversations/{scene.id}"
         invitation = await scene.site.post(f"{path}/invitations", {"role": "takes_part"})
@@ -106,7 +106,7 @@ async def test_turns_that_wait_name_their_sender(tmp_path: Path) -> None:
 
 
 async def test_who_answers_does_nothing_else(tmp_path: Path) -> None:
-    """V1: an upload is a file of their own; a fork is theirs, and tells the owner nothing."""
+    """An upload belongs to the user, and a fork belongs to the user and reveals nothing to the owner (V1)."""
     async with shared(tmp_path) as scene:
         site, bob = scene.site, scene.person("bob")
         await scene.share("bob", "answers")
@@ -154,7 +154,7 @@ async def test_live_streams_of_links_are_counted_in_one_step(tmp_path: Path) -> 
 @pytest.mark.parametrize("protocol", ["ai-sdk", "ag-ui"])
 @pytest.mark.parametrize("how", ["given away", "deleted"])
 async def test_a_name_of_a_client_can_be_used_again(tmp_path: Path, protocol: str, how: str) -> None:
-    """V1: where the conversation that it named is another user's by now, or nobody's."""
+    """This holds if the conversation that the name meant now belongs to another user, or is deleted (V1)."""
     async with shared(tmp_path) as scene:
         ada, bob = scene.person("ada"), scene.person("bob")
         path, body = BY_BODY[protocol]("a-name-of-mine")

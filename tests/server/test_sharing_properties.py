@@ -1,4 +1,4 @@
-"""V1: nobody reads, receives, finds, counts or infers what is not theirs, whatever people do."""
+"""V1: no user reads, receives, finds, counts or infers a hidden object, whatever other users do."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from tests.sweeps import examples
 pytestmark = pytest.mark.slow
 
 SEED = int(os.environ.get("DRAGOMAN_SHARING_SEED", "1"))
-STEPS = 6  # of a sequence, after it has begun with a few
+STEPS = 6  # of a sequence, after a few initial steps
 
 
 def test_every_route_is_tried() -> None:
-    """V1: a new one is in the table of rights, or here it is said how it is asked for."""
+    """A new route must be in the table of rights or in the tables of this test (V1)."""
     asked = {_shape(one) for one in (*STRANGE, *STEPS_OR_NOTHING, *(f"GET {path}" for path in LISTS))}
     assert [one for one in OTHERS if _shape(one) not in asked] == []
     assert {*ROUTES, *CHATS} == {*RIGHTS}
@@ -57,7 +57,7 @@ async def test_nobody_sees_what_is_not_theirs_in_ten_thousand_sequences(tmp_path
 
 
 async def _play(folder: Path, first: int, count: int) -> Counter[str]:
-    """What was tried, and how often. A server serves a hundred sequences."""
+    """Play sequences and return how often each case was tried. One server serves a hundred sequences."""
     tried: Counter[str] = Counter()
     for seed in range(first, first + count, 100):
         (folder / str(seed)).mkdir()

@@ -1,4 +1,4 @@
-"""Links that sign one browser in, and guessing that is slowed and shuts nobody else out (U1, U2)."""
+"""Check links that sign one browser in, and guesses that are slowed without locking others out (U1, U2)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def guess(site: Site, count: int, address: str = "") -> list[int]:
 
 @slow
 async def test_a_link_signs_one_browser_in_and_is_worthless_then(tmp_path: Path) -> None:
-    """U1: for a second browser and as a key, also where both come at once."""
+    """The link fails for a second browser and as a key, also if both arrive at the same time (U1)."""
     async with served(tmp_path, [says("x")]) as site:
         assert (await site.ask("HEAD", "/?token=launch", headers=NOBODY)).status in (200, 503)
         key = {"authorization": "Bearer launch"}
@@ -68,12 +68,15 @@ async def test_a_link_signs_one_browser_in_and_is_worthless_then(tmp_path: Path)
         assert (await site.ask("GET", "/api/me", headers=key)).status == 401
         (cookie,) = [each.headers["set-cookie"].partition(";")[0] for each in both if each.status == 303]
         again = await site.ask("GET", "/?token=launch", headers={**NOBODY, "cookie": cookie})
-        assert (again.status, again.headers["location"]) == (303, "/")  # who is in already is not shut out
+        # a signed-in browser is not locked out
+        assert (again.status, again.headers["location"]) == (303, "/")
 
 
 @slow
 async def test_a_link_given_as_a_password_is_used_up_as_well(tmp_path: Path) -> None:
-    """U1: the form took the printed link any number of times; opened or typed, it is for one browser."""
+    """The form used to accept the printed link repeatedly. Opened or typed, a link is for one
+    browser (U1).
+    """
     async with served(tmp_path, [says("x")]) as site:
         both = await asyncio.gather(*(try_password(site, "launch") for _ in range(3)))
         assert sorted(answer.status for answer in both) == [200, 401, 401]
@@ -83,7 +86,7 @@ async def test_a_link_given_as_a_password_is_used_up_as_well(tmp_path: Path) -> 
 
 @slow
 async def test_a_person_gets_another_link_for_another_browser_of_theirs(tmp_path: Path) -> None:
-    """U1, U2: it signs in nobody else."""
+    """The link signs in only this user (U1, U2)."""
     async with served(tmp_path, [says("x")]) as site:
         await site.runtime.store.add_person("ada", key_hash("key of ada"), 1.0)
         link = await site.post("/api/links", headers={"authorization": "Bearer key of ada"})
@@ -141,7 +144,7 @@ def browser_with(cookies: str) -> HTTPConnection:
 
 
 async def test_a_sign_in_expires(tmp_path: Path) -> None:
-    """U2: after thirty days, whatever the browser keeps."""
+    """The sign-in expires after thirty days, even if the browser keeps its cookie (U2)."""
     now = 1_000_000.0
     async with runtime_with(tmp_path, []) as runtime:
         auth = Auth(runtime.store, b"s" * 32, clock=lambda: now)
@@ -170,7 +173,7 @@ async def test_a_sign_in_expires(tmp_path: Path) -> None:
 async def test_who_comes_with_a_key_does_not_come_by_the_cookie(
     tmp_path: Path, headers: dict[str, str], by_cookie: bool
 ) -> None:
-    """U2: what a program does with its key, signing out too, ends no browser's sign-in."""
+    """Requests of a program with a key, including sign-out, do not end the sign-in of a browser (U2)."""
     async with runtime_with(tmp_path, []) as runtime:
         auth = Auth(runtime.store, b"s" * 32)
         cookies = f"{auth.cookie}=x"
@@ -207,7 +210,7 @@ async def test_who_guesses_is_slowed_and_others_get_in(tmp_path: Path) -> None:
 
 @slow
 async def test_a_browser_that_signed_in_before_gets_in_while_its_own_address_guesses(tmp_path: Path) -> None:
-    """U1: behind a proxy that nobody named, all clients share one address."""
+    """Behind an unnamed proxy, all clients share one address (U1)."""
     async with served(tmp_path, [says("x")], password="open sesame") as site:
         await site.runtime.store.add_person("ada", key_hash("key of ada"), 1.0)
         cookie = await cookies_of(site, "open sesame")
@@ -226,7 +229,7 @@ async def test_a_browser_that_signed_in_before_gets_in_while_its_own_address_gue
 async def test_a_forwarded_address_is_not_believed_of_anybody_who_is_not_named(
     tmp_path: Path, proxies: list[str]
 ) -> None:
-    """U1: also not of loopback; 800 addresses made 591 guesses a second."""
+    """Loopback is not trusted either: 800 forged addresses made 591 guesses a second possible (U1)."""
     async with served(tmp_path, [says("x")], password="open sesame", proxies=proxies) as site:
         answers = await asyncio.gather(*(try_password(site, "x", f"198.51.100.{n}") for n in range(40)))
         assert sum(answer.status == 401 for answer in answers) <= ONE.burst + 1
@@ -234,7 +237,7 @@ async def test_a_forwarded_address_is_not_believed_of_anybody_who_is_not_named(
 
 @slow
 async def test_a_client_of_a_named_proxy_cannot_choose_its_address(tmp_path: Path) -> None:
-    """U1: the last address counts, the proxy's; the cookie is Secure where the proxy speaks HTTPS."""
+    """The last address counts, which the proxy added. The cookie is Secure if the proxy speaks HTTPS (U1)."""
     async with served(tmp_path, [says("x")], password="open sesame", proxies=["127.0.0.1"]) as site:
         forged = (f"198.51.100.{n}, 192.0.2.9" for n in range(40))
         answers = await asyncio.gather(*(try_password(site, "x", each) for each in forged))
@@ -248,7 +251,7 @@ async def test_a_client_of_a_named_proxy_cannot_choose_its_address(tmp_path: Pat
 
 @slow
 async def test_a_page_over_https_is_another_origin_than_this_server(tmp_path: Path) -> None:
-    """U2: nor is another port, or a proxy's word that nobody asked for."""
+    """Another port is another origin too, and the header of an unnamed proxy is ignored (U2)."""
     async with served(tmp_path, [says("x")]) as site:
         host = site.url.removeprefix("http://")
         for origin in (f"https://{host}", "http://127.0.0.1", "http://127.0.0.1:1", f"ftp://{host}"):
@@ -278,7 +281,7 @@ def test_guesses_are_bounded_in_all_however_many_addresses_guess(
 
 
 def test_an_address_that_never_guessed_wrong_waits_for_no_guesser() -> None:
-    """U1: however many of them there are, and whatever they do."""
+    """This holds for any number of guessers and any behavior (U1)."""
     guesses = Guesses(lambda: 0.0)
     for _ in range(100):
         for address in range(50):
@@ -296,7 +299,7 @@ def test_an_address_that_never_guessed_wrong_waits_for_no_guesser() -> None:
 
 
 def test_right_passwords_cost_nothing_and_clear_nobody() -> None:
-    """U1: who has a key of their own cannot buy guesses with it."""
+    """A user with a valid key cannot buy guesses with it (U1)."""
     guesses = Guesses(lambda: 0.0)
     for _ in range(100):
         guesses.begin("192.0.2.1").was_right()

@@ -1,4 +1,6 @@
-"""What a client is shown first agrees with what it is told then, whenever it comes (E2)."""
+"""Check that a client's first snapshot agrees with the events that follow, whenever the client
+connects (E2).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ _ROUNDS = 4
 
 
 class SlowStore(SqliteStore):
-    """On a disk that takes its time: there is always a write under way while somebody looks."""
+    """A store on a slow disk: a write is always in progress when a client connects."""
 
     def _append(self, *write: Any) -> None:
         time.sleep(0.02)
@@ -30,7 +32,9 @@ class SlowStore(SqliteStore):
 
 
 async def _come_again_and_again(site: Site, conversation: str, turn: str) -> None:
-    """Look, and look again, until the turn is over. What was seen last as running is told to its end."""
+    """Connect repeatedly until the turn is over. A turn that the last snapshot shows as running must be
+    followed to its end.
+    """
     path = f"/api/conversations/{conversation}/events"
     while True:
         (seen,) = await site.until(path, "snapshot")
@@ -42,8 +46,9 @@ async def _come_again_and_again(site: Site, conversation: str, turn: str) -> Non
 
 
 async def test_a_snapshot_never_shows_a_turn_as_running_whose_end_was_told_before(tmp_path: Path) -> None:
-    """E2: readers who come all the time while turns end; one that waits for an end it has missed waits for
-    ever."""
+    """Readers connect all the time while turns end. A reader that missed an end would wait for it forever
+    (E2).
+    """
     script = [calls("add", a=1, b=2), says("3")] * _ROUNDS
     store = SlowStore(tmp_path / "chat.db")
     async with served(tmp_path, script, tools=[add], store=store) as site, asyncio.timeout(PATIENCE):
@@ -54,7 +59,7 @@ async def test_a_snapshot_never_shows_a_turn_as_running_whose_end_was_told_befor
 
 
 async def test_who_is_told_that_a_turn_waits_finds_its_question(tmp_path: Path) -> None:
-    """S2: what a caller was told is on disk."""
+    """Everything that a caller receives is on disk (S2)."""
     store = SlowStore(tmp_path / "chat.db")
     script = [calls("add", a=1, b=2), says("3")]
     async with served(tmp_path, script, tools=[add], store=store, allow=()) as site:

@@ -1,4 +1,4 @@
-"""What connections may take over which nobody has signed in (U1, U2): real sockets, the real program."""
+"""Check what unauthenticated connections can consume (U1, U2), with real sockets and the real program."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def hung_up(stranger: socket.socket) -> bool:
 
 
 async def all_hung_up(opened: list[socket.socket]) -> None:
-    """Wait for it; each is asked until it is."""
+    """Wait until the server has closed all these connections."""
     waiting = opened
     async with asyncio.timeout(PATIENCE):
         while waiting := [stranger for stranger in waiting if not hung_up(stranger)]:  # noqa: ASYNC110 - by asking
@@ -126,25 +126,27 @@ async def answers(program: Program, times: int) -> None:
 
 @pytest.mark.long
 async def test_two_thousand_strangers_disturb_nobody_and_are_hung_up_on(tmp_path: Path) -> None:
-    """U1: they took all connections there were, and none was hung up on."""
+    """Unauthenticated clients used to take all connections, and none was disconnected (U1)."""
     async with serving_with_files(tmp_path, 4096) as program, program.client() as client:
         async with client.get("/api/events") as stream:
             for sent, addresses in ((SILENT, 1), (HALF_A_HEAD, 200)):
                 with strangers(program.port, 2000, sent, addresses) as opened:
                     await answers(program, 20)
                     await all_hung_up(opened)
-                assert not stream.content.at_eof()  # who had signed in was there all the time
+                assert not stream.content.at_eof()  # the signed-in client stayed connected all the time
         assert len(program.log.read_bytes()) < 2000
 
 
 @pytest.mark.long
 async def test_a_server_with_few_files_pauses_and_neither_spins_nor_fills_its_log(tmp_path: Path) -> None:
-    """U1: 1,100 strangers at `ulimit -n 1024` made 61 MB of tracebacks, and no answer."""
+    """With 1,100 connections at `ulimit -n 1024`, the server wrote 61 MB of tracebacks and answered no client
+    (U1).
+    """
     async with serving_with_files(tmp_path, 1024) as program:
         with strangers(program.port, 1100, HALF_A_HEAD, 1100 // 5) as opened:
             await answers(program, 20)
             before = program.seconds_of_processor()
-            await asyncio.sleep(2)  # to be measured, not to be waited for
+            await asyncio.sleep(2)  # the time over which the test measures
             assert program.seconds_of_processor() - before < 1.5
             await all_hung_up(opened)
         await answers(program, 5)
@@ -186,7 +188,7 @@ class Caller:
 
 
 def test_a_connection_that_has_gone_takes_no_room_whoever_is_recognised_on_it() -> None:
-    """U1: the answer to a sign-in may come after its connection was lost, or made way for another."""
+    """The answer to a sign-in can come after its connection was lost or displaced by another (U1)."""
     connections = Connections(LIMITS)
     callers = [Caller() for _ in range(LIMITS.per_address + 1)]
     going = [gone for caller in callers for gone in connections.add(caller)]
@@ -200,7 +202,7 @@ def test_a_connection_that_has_gone_takes_no_room_whoever_is_recognised_on_it() 
 
 
 async def read_all(reader: asyncio.StreamReader) -> bytes:
-    """What came before the end, however that came."""
+    """Return the bytes before the end of the connection, however it ended."""
     read = b""
     async with asyncio.timeout(PATIENCE):
         try:
@@ -212,7 +214,7 @@ async def read_all(reader: asyncio.StreamReader) -> bytes:
 
 
 async def test_a_head_that_never_ends_is_cut_off_however_it_goes_on(tmp_path: Path) -> None:
-    """U1: by time, also after a request that was whole; and by size."""
+    """The server cuts it off by time, also after a complete request, and by size (U1)."""
     async with small(tmp_path) as (_, port):
         for first in (b"", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -230,7 +232,7 @@ async def test_a_head_that_never_ends_is_cut_off_however_it_goes_on(tmp_path: Pa
 
 
 async def test_a_body_that_drips_on_after_the_answer_is_cut_off(tmp_path: Path) -> None:
-    """U1: strangers are answered before their body is read, which they need not send then."""
+    """Unauthenticated clients are answered before their body is read, so they need not send it (U1)."""
     async with small(tmp_path) as (_, port):
         head = b"POST /api/conversations HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -246,7 +248,9 @@ async def test_a_body_that_drips_on_after_the_answer_is_cut_off(tmp_path: Path) 
 async def test_who_has_signed_in_keeps_the_connection_while_strangers_fight_for_theirs(
     tmp_path: Path,
 ) -> None:
-    """U1: of strangers, the one that is silent longest goes; a person's stream stays."""
+    """The unauthenticated connection that is silent longest is closed, and a signed-in user's stream stays
+    (U1).
+    """
     headers = {"authorization": "Bearer key of local"}
     async with (
         small(tmp_path) as (url, port),
@@ -266,18 +270,21 @@ async def test_who_has_signed_in_keeps_the_connection_while_strangers_fight_for_
 
 @pytest.mark.parametrize(("proxies", "stay"), [([], False), (["127.0.1.1"], True)])
 async def test_many_may_come_through_a_proxy(tmp_path: Path, proxies: list[str], stay: bool) -> None:
-    """U1: its address counts for nobody, while any other has room for a few."""
+    """No per-address limit applies to the proxy, while any other address can open only a few connections
+    (U1).
+    """
     async with (
         runtime_with(tmp_path, [says("x")]) as runtime,
         serving(tmp_path, runtime, limits=replace(LIMITS, head=60.0), proxies=proxies) as site,
     ):
         with strangers(int(site.url.rpartition(":")[2]), LIMITS.per_address + 1, SILENT) as opened:
-            assert (await site.ask("GET", "/api/me")).status == 200  # they have been accepted before it
+            # the server has accepted them before this request
+            assert (await site.ask("GET", "/api/me")).status == 200
             assert any(map(hung_up, opened)) is not stay
 
 
 class FailingListener(socket.socket):
-    """`accept` fails as often as it is told to, as it does where a peer has gone before."""
+    """A listener whose `accept` fails a given number of times, as if a peer had disconnected first."""
 
     failures: list[int]
 
@@ -292,7 +299,9 @@ class FailingListener(socket.socket):
 async def test_a_peer_that_goes_before_it_is_accepted_costs_nobody_their_connection(
     tmp_path: Path, number: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """U1: it counted as a lack of files: 32 strangers were hung up on, and the log spoke of `ulimit -n`."""
+    """Such a peer used to count as a lack of files: 32 clients were disconnected, and the log named `ulimit
+    -n` (U1).
+    """
     listener = FailingListener(fileno=socket.create_server(("127.0.0.1", 0)).detach())
     listener.failures = []
     async with (
@@ -300,7 +309,8 @@ async def test_a_peer_that_goes_before_it_is_accepted_costs_nobody_their_connect
         serving(tmp_path, runtime, listener=listener) as site,
     ):
         with strangers(int(site.url.rpartition(":")[2]), 3, SILENT) as opened:
-            assert (await site.ask("GET", "/api/me")).status == 200  # they have been accepted before it
+            # the server has accepted them before this request
+            assert (await site.ask("GET", "/api/me")).status == 200
             listener.failures += [number] * 5
             async with aiohttp.ClientSession(site.url) as another, another.get("/api/me") as response:
                 assert response.status == 401
@@ -311,7 +321,7 @@ async def test_a_peer_that_goes_before_it_is_accepted_costs_nobody_their_connect
 
 @pytest.mark.parametrize("steps", range(6))
 async def test_who_comes_while_the_server_ends_is_hung_up_on(steps: int) -> None:
-    """U1: at any step of being accepted; what was cancelled there left its connection open."""
+    """This holds at any step of the accept. A cancellation there used to leave the connection open (U1)."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         raise AssertionError("nobody asks anything")
@@ -327,7 +337,7 @@ async def test_who_comes_while_the_server_ends_is_hung_up_on(steps: int) -> None
 
 
 async def test_a_stream_that_nobody_reads_gives_its_file_back(tmp_path: Path) -> None:
-    """U1, E2: closed in order, a connection waits for what is still to be read, for ever."""
+    """An orderly close would wait forever for the data that the client has not read (U1, E2)."""
     stuck = asyncio.Event()
     opened: list[tuple[EventStream, TransportSocket]] = []
 
@@ -352,7 +362,7 @@ async def test_a_stream_that_nobody_reads_gives_its_file_back(tmp_path: Path) ->
 
 
 async def test_a_stream_hears_that_its_reader_has_gone_also_where_another_request_waits_behind_it() -> None:
-    """E2: uvicorn told only the last request, and the stream before it went on for ever."""
+    """uvicorn notified only the last request, and the stream before it continued forever (E2)."""
     gone = asyncio.Event()
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -375,7 +385,7 @@ async def test_a_stream_hears_that_its_reader_has_gone_also_where_another_reques
 
 
 async def test_who_offers_http_2_is_answered_as_ever_and_its_body_is_read() -> None:
-    """U2: Java's client and `curl --http2` send such an offer, wherever its bytes are cut."""
+    """Java's client and `curl --http2` send such an offer, and it can be split at any byte (U2)."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         body, more = b"", True
@@ -398,7 +408,7 @@ async def test_who_offers_http_2_is_answered_as_ever_and_its_body_is_read() -> N
         reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
         for cut in range(len(request)):
             writer.write(before + request[:cut])
-            assert await answer() == b"b"  # so that the first piece was read alone
+            assert await answer() == b"b"  # so that the first chunk was read alone
             writer.write(request[cut:])
             assert await answer() == body
         writer.write(request.replace(b"Upgrade, ", b"close, Upgrade, "))
@@ -425,4 +435,5 @@ async def test_an_answer_that_nobody_reads_is_not_kept_for_ever(tmp_path: Path) 
         aiohttp.ClientSession() as person,
         person.get(url) as answer,
     ):
-        assert len(await answer.read()) == 50_000_000  # who reads, however slowly, gets all of it
+        # a client that reads, however slowly, gets the whole file
+        assert len(await answer.read()) == 50_000_000

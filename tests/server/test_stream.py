@@ -1,4 +1,6 @@
-"""Live streams: numbered, resumed exactly, a snapshot for the late, and nobody slowed down (E1–E3)."""
+"""Check live streams: numbered, resumed exactly, with a snapshot for late readers, and without slowing others
+(E1–E3).
+"""
 
 from __future__ import annotations
 
@@ -81,7 +83,7 @@ async def test_who_lost_the_connection_gets_each_event_once(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("pieces", [1, 20, 100])
 async def test_who_comes_in_the_middle_gets_a_snapshot_and_the_rest(tmp_path: Path, pieces: int) -> None:
-    """E2: what the snapshot holds and what comes after it are the whole, with nothing twice."""
+    """The snapshot and the events after it are the whole turn, without duplicates (E2)."""
     async with served(tmp_path, [says(TEXT, waits=0.005)]) as site:
         id = await site.conversation()
         path = f"/api/conversations/{id}/events"
@@ -99,7 +101,7 @@ async def test_who_comes_in_the_middle_gets_a_snapshot_and_the_rest(tmp_path: Pa
 
 
 def _replied(snapshot: Received, turn: str) -> str:
-    """What the turn has said so far, as a snapshot holds it."""
+    """Return the text of the turn so far, as a snapshot contains it."""
     assert snapshot.type == "snapshot"
     replies = [message for message in snapshot.data["messages"] if message["role"] == "assistant"]
     parts = [part for reply in replies if reply["turn"] == turn for part in reply["parts"]]
@@ -108,7 +110,7 @@ def _replied(snapshot: Received, turn: str) -> str:
 
 @pytest.mark.parametrize("tab", some(range(8), 2))
 async def test_late_readers_of_a_turn_with_calls_see_the_same_end(tmp_path: Path, tab: int) -> None:
-    """E2: however late, and also while facts are being written."""
+    """This holds however late the reader is, and also while events are being stored (E2)."""
     script = [*[calls("add", a=n, b=1) for n in range(5)], says(TEXT)]
     async with served(tmp_path, script, tools=[add]) as site:
         id = await site.conversation()
@@ -235,7 +237,8 @@ async def test_a_turn_of_our_own_is_not_told_twice(tmp_path: Path) -> None:
                 while types[-1] != "turn.end":
                     types.append((await anext(events)).type)
             with suppress(TimeoutError):
-                async with asyncio.timeout(2.5):  # in which it is looked for what others did
+                # the interval in which the process scans for changes of others
+                async with asyncio.timeout(2.5):
                     async for event in events:
                         types.append(event.type)
         assert types.count("snapshot") == 1
@@ -270,7 +273,9 @@ async def nothing_more() -> None:
 
 
 async def test_a_deletion_is_told_once(tmp_path: Path) -> None:
-    """E2 × N3: also where the look at what others do comes before the one who deletes it here is done."""
+    """This also holds if the scan for changes of others runs before the local deletion is complete
+    (E2 × N3).
+    """
     async with runtime_with(tmp_path, [says("x")]) as runtime, asyncio.timeout(PATIENCE):
         lists = Lists(runtime, nothing_more)
         await runtime.store.list_changes()
@@ -346,7 +351,9 @@ async def test_what_is_kept_of_turns_that_are_over_has_an_end(tmp_path: Path) ->
 
 
 async def test_a_client_that_reads_nothing_slows_nobody(tmp_path: Path) -> None:
-    """E2: the turn ends, another reader gets it whole, and what the sleeper holds is bounded."""
+    """The turn ends, another reader receives it whole, and the memory for the stuck reader is
+    bounded (E2).
+    """
     size = 0
 
     @tool
@@ -402,7 +409,9 @@ def test_a_cursor_is_good_only_for_its_own_feeds() -> None:
 
 
 async def test_a_reader_sees_a_turn_of_another_process_while_it_runs(tmp_path: Path) -> None:
-    """E2, N3: its pieces, its questions, and its end. The conversation is not sent again for that."""
+    """The reader gets its chunks, its approval requests and its end, and the conversation is not sent again
+    (E2, N3).
+    """
     script = [says("before ", waits=0.01) + calls("add", a=1, b=2), says(TEXT, waits=0.005)]
     async with served(tmp_path, []) as site:
         id = await site.conversation()
@@ -420,7 +429,7 @@ async def test_a_reader_sees_a_turn_of_another_process_while_it_runs(tmp_path: P
                         assert (await other.store.turn(turn.id)).live
                     if event.type == "turn.end":
                         break
-                await site.post(f"/api/conversations/{id}/turns", {"text": "and on"})  # what comes next
+                await site.post(f"/api/conversations/{id}/turns", {"text": "and on"})  # the next turn
                 received.append(await anext(events))
         kinds = [event.type for event in received]
         assert text_of(received) == "before " + TEXT
@@ -430,7 +439,7 @@ async def test_a_reader_sees_a_turn_of_another_process_while_it_runs(tmp_path: P
 async def test_a_turn_of_another_process_that_is_deleted_there_is_no_error_here(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """E2, N3: who reads it comes to the end of the stream, and nothing else is said of it."""
+    """Its reader reaches the end of the stream without any other report (E2, N3)."""
     async with served(tmp_path, []) as site, asyncio.timeout(PATIENCE):
         id = await site.conversation()
         async with site.events(f"/api/conversations/{id}/events") as events:
@@ -446,7 +455,7 @@ async def test_a_turn_of_another_process_that_is_deleted_there_is_no_error_here(
 
 
 class UnreadableStore(SqliteStore):
-    """Cannot be reached by who reads messages."""
+    """A store that fails for readers of messages."""
 
     async def message_texts(self, conversation: str) -> tuple[dict[str, str], int]:
         raise StoreUnavailable("the store", "it is gone for a moment", retryable=True)

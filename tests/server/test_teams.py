@@ -1,4 +1,4 @@
-"""V2: agents, prompts, skills and MCP servers that are given to teams are there for their members alone."""
+"""V2: agents, prompts, skills and MCP servers that are given to teams exist only for their members."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ async def test_a_name_that_is_for_others_is_no_name(tmp_path: Path) -> None:
 
 
 async def test_the_rights_of_the_sender_count(tmp_path: Path) -> None:
-    """V2: in a shared conversation, what a team has is there for what its members send."""
+    """In a shared conversation, objects of a team are available to messages that its members send (V2)."""
     script = [says("one"), says("plain"), says("two"), says("three")]
     async with office(tmp_path, script) as (_, ada, bob):
         talk = (await ada.post("/api/conversations", {"settings": {"agent": "insider"}}))["id"]
@@ -146,7 +146,7 @@ async def test_the_rights_of_the_sender_count(tmp_path: Path) -> None:
 async def test_agents_give_work_to_agents_that_are_for_the_sender(
     tmp_path: Path, user: str, offered: list[str]
 ) -> None:
-    """V2 × agents: handovers, and work that is given to another."""
+    """This covers handovers and delegated tasks (V2 × agents)."""
     script = [
         calls("hand_off", agent="insider"),
         calls("task", agent="insider", request="price?"),
@@ -188,7 +188,7 @@ def test_teams_that_are_unknown_are_an_error() -> None:
 
 
 async def test_a_skill_for_a_team_that_is_nowhere_hinders_nobody(tmp_path: Path, caplog: Any) -> None:
-    """V2: it may come with a folder from elsewhere; only the admin sees it."""
+    """Such a skill can come with a folder from elsewhere, and only the admin sees it (V2)."""
     nothing: dict[str, Any] = {"teams": {}, "agents": [], "prompts": {}}
     async with office(tmp_path, tools=[skills_in(tmp_path)], **nothing) as (admin, _, bob):
         seen = [json.dumps(await person.get("/api/tools")) for person in (admin, bob)]
@@ -197,7 +197,7 @@ async def test_a_skill_for_a_team_that_is_nowhere_hinders_nobody(tmp_path: Path,
 
 
 async def test_what_comes_for_a_team_while_a_turn_runs_is_not_for_others(tmp_path: Path) -> None:
-    """V2 × T14: the first skill, and the first agent, that a team is given."""
+    """This covers the first skill and the first agent that a team is given (V2 × T14)."""
     folder = tmp_path / "skills"
     folder.mkdir()
 

@@ -1,4 +1,4 @@
-"""`GET /api/turns/ID/trace`: what a turn did, for whoever it belongs to, and for nobody else."""
+"""Check `GET /api/turns/ID/trace`: what a turn did, for its owner only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A conversation as a whole: exactly what has been published, read once, however much goes on (E2)."""
+"""Check that a whole conversation matches what was published and is read once, however much happens (E2)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def add(a: int, b: int) -> int:
 
 
 class BusyStore(SqliteStore):
-    """While messages of a conversation are read, a turn begins and ends in it, and another elsewhere."""
+    """A store in which, while messages are read, a turn begins and ends there and another one elsewhere."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -69,7 +69,7 @@ def read(tree: TreeSnapshot) -> dict[str, Any]:
 
 
 async def test_a_tree_is_read_once_also_where_turns_begin_and_end_all_the_time(tmp_path: Path) -> None:
-    """E2: and what they said in the meantime is in it."""
+    """The tree contains the messages of those turns (E2)."""
     store = BusyStore(tmp_path / "chat.db")
     async with Runtime(store, model=ScriptedModel(lambda _: says("ok"))) as runtime:
         await store.add_conversation(*long(20))
@@ -120,7 +120,7 @@ async def test_a_long_tree_comes_in_pieces_that_are_one_json_text(tmp_path: Path
 
 
 class PatientStore(SqliteStore):
-    """Counts how often it lets others go on in the middle of a read."""
+    """A store that counts how often it yields to other tasks in the middle of a read."""
 
     gave_way = 0
 
@@ -157,7 +157,7 @@ async def test_a_tree_in_the_middle_of_a_turn_has_what_is_published_and_no_more(
 
 
 class GoneAtTheRequest(SqliteStore):
-    """Refuses to store that a request was built."""
+    """A store that refuses to store that a request was built."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -175,8 +175,9 @@ class GoneAtTheRequest(SqliteStore):
 
 
 async def test_a_tree_shows_nothing_of_a_turn_that_its_store_refused(tmp_path: Path) -> None:
-    """E2 × S3: a reply that was begun after a write that failed is not in the tree. The next owner of the
-    turn begins another."""
+    """A reply that began after a failed write is not in the tree. The next owner of the turn starts another
+    (E2 × S3).
+    """
     model = ScriptedModel([says("never ", waits=PATIENCE)])
     store = GoneAtTheRequest(tmp_path / "chat.db")
     async with Runtime(store, model=model) as runtime, asyncio.timeout(PATIENCE):

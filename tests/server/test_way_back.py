@@ -1,4 +1,4 @@
-"""B2, B3 over HTTP: what turns did to the files, the question that shows it before, and the way back."""
+"""B2, B3 over HTTP: changes of turns to files, the approval request that shows them, and how to undo them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def test_a_turn_is_shown_taken_back_and_done_again(tmp_path: Path, work: P
 
 
 async def test_steps_and_calls_are_told_apart(tmp_path: Path, work: Path) -> None:
-    """B2: of a turn with two steps, one of which does two things at once."""
+    """The turn has two steps, one of which makes two calls at the same time (B2)."""
     script = [
         calls("write_file", path="b.txt", text="b\n") + calls("write_file", path="c.txt", text="c\n"),
         calls("shell", command="echo two >> a.txt; rm b.txt"),
@@ -116,7 +116,9 @@ async def test_what_is_taken_back_twice_can_still_be_done_again(tmp_path: Path, 
 async def test_what_was_taken_back_before_the_conversation_is_done_again_after_it(
     tmp_path: Path, work: Path
 ) -> None:
-    """B3: the files first, then the conversation with nothing left to do for them; then both ways again."""
+    """The files are undone first, so undoing the conversation leaves them alone. Redo repeats both steps
+    (B3).
+    """
     async with served(tmp_path, SCRIPT, tools=[files_group(), shell_group()], workspace=work) as site:
         id = await site.conversation()
         await _over(site, await site.say("hi", id))
@@ -133,7 +135,7 @@ async def test_what_was_taken_back_before_the_conversation_is_done_again_after_i
 
 
 async def test_what_is_not_there_is_404(tmp_path: Path, work: Path) -> None:
-    """B3; of what is somebody else's, `test_safety.py` sees to it."""
+    """For objects of other users, `test_safety.py` checks this (B3)."""
     async with served(tmp_path, SCRIPT[1:], tools=[shell_group()], workspace=work) as site:
         for path in ("turns/turn_none/diff", "conversations/conv_none/diff"):
             assert (await site.ask("GET", f"/api/{path}")).status == 404
@@ -151,7 +153,7 @@ async def test_what_is_not_there_is_404(tmp_path: Path, work: Path) -> None:
 async def test_a_question_shows_what_would_be_written(
     tmp_path: Path, work: Path, call: Line, line: str
 ) -> None:
-    """B2: before anything is written."""
+    """The approval request shows the change before anything is written (B2)."""
     script = [call, says("done")]
     async with served(tmp_path, script, tools=[files_group()], workspace=work, allow=()) as site:
         turn = await site.say("write")
@@ -165,7 +167,9 @@ async def test_a_question_shows_what_would_be_written(
 
 
 async def test_a_part_of_a_change_is_allowed(tmp_path: Path, work: Path) -> None:
-    """B2 × P3: the arguments for some hunks, which are the answer; the question is as strict as ever."""
+    """The answer contains the arguments for some hunks, and the approval checks are as strict as ever (B2 ×
+    P3).
+    """
     old = "".join(f"{number}\n" for number in range(20)).encode()
     (work / "a.txt").write_bytes(old)
     patch = diff_texts("a.txt", old, b"zero\n" + old[2:-3])
@@ -184,7 +188,7 @@ async def test_a_part_of_a_change_is_allowed(tmp_path: Path, work: Path) -> None
 
 
 async def test_a_conversation_names_a_folder_and_its_fork_gets_a_copy(tmp_path: Path, work: Path) -> None:
-    """R9, B3: over HTTP nobody can name a folder that the server was not given."""
+    """Over HTTP, no client can name a folder that the server was not given (R9, B3)."""
     site_folder = tmp_path / "site"
     site_folder.mkdir()
     script = [SCRIPT[1], says("done"), SCRIPT[1], says("done")]
@@ -209,7 +213,7 @@ async def test_a_conversation_names_a_folder_and_its_fork_gets_a_copy(tmp_path: 
 
 
 async def test_a_new_version_begins_with_the_files_as_they_were(tmp_path: Path, work: Path) -> None:
-    """B2 × T10: where that is wanted; of an answer, of a message and of a call."""
+    """This happens on request, for a version of an answer, of a message and of a call (B2 × T10)."""
     write = calls("write_file", path="b.txt", text="b\n")
     tools = [files_group(), shell_group()]
     async with served(

@@ -1,4 +1,4 @@
-"""A collector on the loopback address: takes OTLP over HTTP, as any would, and shows what it was sent."""
+"""Provide a collector on loopback that accepts OTLP over HTTP and shows what it received."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ async def collecting(environment: pytest.MonkeyPatch) -> AsyncIterator[Collector
 
 
 def telemetry() -> OtelTelemetry:
-    """What the environment asks for, with a span for every write."""
+    """Return telemetry as the environment configures it, with a span for every write."""
     made = OtelTelemetry(wanted_telemetry())
     made.slow_write = 0.0
     return made

@@ -1,4 +1,4 @@
-"""A program with one turn, whose tool never returns: it is there to be killed. Run with a folder."""
+"""Run one turn whose tool never returns, in a program to be killed. Pass a folder."""
 
 from __future__ import annotations
 

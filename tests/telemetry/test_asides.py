@@ -1,4 +1,4 @@
-"""What is asked beside a conversation has spans of its own, in the trace of its turn."""
+"""Check that requests outside the conversation have separate spans in the trace of its turn."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def collector(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Collector]
 
 
 async def test_a_title_is_a_span_of_the_turn(tmp_path: Path, collector: Collector) -> None:
-    """O1, T9: with its tokens, which are counted too; without its words."""
+    """The span has its tokens, which are also counted, and not its text (O1, T9)."""
     script = [says("ok"), says("Moons of Jupiter")]
     async with runtime_with(tmp_path, script, titles_by_model=True, telemetry=telemetry()) as runtime:
         await (await runtime.send("Tell me all about the moons")).result()
@@ -90,7 +90,7 @@ async def test_a_summary_is_inside_its_compaction(tmp_path: Path, collector: Col
 async def test_a_summary_that_fails_ends_its_compaction_with_the_turn(
     tmp_path: Path, collector: Collector, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """O1 × R7 × T8: at once, and nothing hangs below a span that never comes."""
+    """The span ends immediately, and no span has a parent that never arrives (O1 × R7 × T8)."""
     script = [says("one"), fails(ContextOverflow("too long")), fails(ProviderError("not now", status=400))]
     async with runtime_with(tmp_path, script, telemetry=telemetry()) as runtime:
         chat = await runtime.conversation()
@@ -106,7 +106,7 @@ async def test_a_summary_that_fails_ends_its_compaction_with_the_turn(
 async def test_what_a_tool_asks_a_model_is_below_its_call(
     tmp_path: Path, collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """O1: with contents, where they are asked for."""
+    """Contents are included if they are enabled (O1)."""
     monkeypatch.setenv(CONTENT, "true")
 
     @tool

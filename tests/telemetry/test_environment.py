@@ -1,4 +1,4 @@
-"""OpenTelemetry's standard variables: what they ask of us, and what we say where we cannot follow."""
+"""Check OpenTelemetry's standard variables: their effect, and warnings about unsupported values."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_header_that_is_none_is_ignored() -> None:
 
 
 def test_a_turn_has_the_same_trace_whoever_runs_it() -> None:
-    """O1: ids are derived, so that another process finds them."""
+    """IDs are derived, so that another process finds them (O1)."""
     assert context_of_turn("turn_1", None) == context_of_turn("turn_1", None)
     assert context_of_turn("turn_1", None).trace != context_of_turn("turn_2", None).trace
     child = context_of_turn("turn_1", None).child("call", "c")

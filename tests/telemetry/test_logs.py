@@ -1,4 +1,6 @@
-"""Logs: one line an outcome, as text or JSON, with turn and conversation; no secret, and no contents."""
+"""Check logs: one line for each outcome, as text or JSON, with turn and conversation, without secrets or
+contents.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +95,7 @@ async def test_neither_contents_nor_secrets_are_logged(tmp_path: Path, form: str
 
 @pytest.mark.slow
 async def test_lines_name_the_trace_they_belong_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """O1, O2: who reads a line finds the spans."""
+    """A line leads its reader to the spans (O1, O2)."""
     stream = io.StringIO()
     configure_logs("json", (), stream)
     async with collecting(monkeypatch) as collector:

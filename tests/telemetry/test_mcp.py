@@ -1,4 +1,4 @@
-"""Trace context goes out with what is asked of an MCP server over HTTP."""
+"""Check that requests to an MCP server over HTTP carry the trace context."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def listening() -> AsyncIterator[Listener]:
 
 
 async def test_a_call_goes_out_with_the_span_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """O1: the server can go on with the trace."""
+    """The server can continue the trace (O1)."""
     async with collecting(monkeypatch) as collector, listening() as server:
         source = McpSource("it", McpServer(url=server.url, transport="http"), patience=PATIENCE)
         script = [calls("it_echo"), says("ok")]

@@ -127,7 +127,9 @@ def test_long_attributes_are_cut_where_the_environment_says_so() -> None:
     ],
 )
 def test_the_standard_variables_say_where_and_how(environment: dict[str, str], wanted: Collector) -> None:
-    """O1: what is said of traces goes over what is said of all; what makes no sense is as usual."""
+    """Variables for traces take precedence over general ones, and invalid values fall back to the default
+    (O1).
+    """
     assert collector_from(environment) == wanted
 
 
@@ -154,7 +156,7 @@ def test_metrics_have_variables_of_their_own() -> None:
 
 
 class Taken:
-    """What a collector got, and what it answers: 200 where nothing else is left to say."""
+    """The requests that a collector received, and its answers: 200 when no other answer is left."""
 
     def __init__(self, *answers: int) -> None:
         self.answers = [*answers]
@@ -199,7 +201,7 @@ def taking(*answers: int) -> Iterator[Taken]:
     ("compression", "unpack"), [("none", bytes), ("gzip", gzip.decompress), ("deflate", zlib.decompress)]
 )
 def test_what_is_gathered_comes_in_one_request(compression: str, unpack: object) -> None:
-    """O1: with the headers that were wanted, packed as it was wanted; a batch that is full goes at once."""
+    """The request has the configured headers and compression, and a full batch is sent immediately (O1)."""
     with taking() as taken:
         collector = Collector(taken.url, {"api-key": "k"}, compression, delay=PATIENCE, batch=3)
         sender = Sender(collector, b"".join)
@@ -217,7 +219,7 @@ def test_what_is_gathered_comes_in_one_request(compression: str, unpack: object)
 def test_a_busy_collector_is_asked_again_and_one_that_refuses_is_not(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """O1: what is refused is told in the log, without keys, and is gone."""
+    """The log reports a refused batch without keys, and the batch is dropped (O1)."""
     with taking(429, 200, 400) as taken:
         sender = Sender(Collector(taken.url, delay=0.01), b"".join)
         sender.add([b"first"])
@@ -234,7 +236,7 @@ def test_a_busy_collector_is_asked_again_and_one_that_refuses_is_not(
 def test_where_the_collector_is_away_the_oldest_go_and_closing_does_not_hang(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """O1 × T9: nobody waits for it."""
+    """No caller waits for the collector (O1 × T9)."""
     sender = Sender(Collector("http://127.0.0.1:1/v1/traces", delay=PATIENCE, most=2), b"".join)
     with caplog.at_level(logging.WARNING, "dragoman.telemetry"):
         for span in (b"a", b"b", b"c"):
@@ -253,7 +255,7 @@ def test_where_the_collector_is_away_the_oldest_go_and_closing_does_not_hang(
 def test_where_nothing_can_be_asked_it_is_said_each_time(
     caplog: pytest.LogCaptureFixture, url: str, headers: dict[str, str]
 ) -> None:
-    """O1: whoever mistypes the address is told so for every batch, and the thread does not die of it."""
+    """A mistyped address is reported for every batch, and the thread survives it (O1)."""
     sender = Sender(Collector(url, headers, delay=PATIENCE, batch=1), b"".join)
     with caplog.at_level(logging.WARNING, "dragoman.telemetry"):
         sender.add([b"1"])

@@ -46,7 +46,7 @@ def once(collector: Collector) -> None:
 
 
 async def killed(folder: Path, until: Any, **environment: str) -> str:
-    """The turn of a program that was killed with its second tool running, when this held."""
+    """Return the turn of a program that was killed while its second tool ran, once this condition held."""
     child = await asyncio.create_subprocess_exec(
         *python("-m", "tests.telemetry.killed", str(folder)), env={**os.environ, **environment}
     )
@@ -66,7 +66,7 @@ async def stay() -> str:
 
 
 async def test_a_turn_that_was_killed_and_taken_up_is_told_once(tmp_path: Path, collector: Collector) -> None:
-    """O1 × S1: what the first process had sent fits what the second tells, and none comes twice."""
+    """The spans of the first process fit those of the second, and none arrives twice (O1 × S1)."""
     turn = await killed(tmp_path, lambda: len(collector.named("chat")) == 2, OTEL_BSP_SCHEDULE_DELAY="10")
     before = [span.name for span in collector.spans if not span.name.startswith("store")]
     assert sorted(before) == ["chat model", "chat model", "execute_tool add", "step 1"]
@@ -84,7 +84,7 @@ async def test_a_turn_that_was_killed_and_taken_up_is_told_once(tmp_path: Path, 
 async def test_what_a_killed_process_had_not_sent_is_missing_and_the_turn_says_why(
     tmp_path: Path, collector: Collector
 ) -> None:
-    """O1 × S1: the trace that is made from the facts has all of it."""
+    """The trace that is built from the stored facts is complete (O1 × S1)."""
     turn = await killed(tmp_path, lambda: True, OTEL_BSP_SCHEDULE_DELAY="600000")
     assert collector.spans == []
     async with runtime_with(tmp_path, [says("done")], tools=[add, stay], telemetry=telemetry()) as runtime:
@@ -104,7 +104,7 @@ async def wait() -> str:
 
 @dataclass
 class Cut:
-    """A turn of one reply that is cancelled when this event comes, and what is in its step then."""
+    """A turn of one reply that is cancelled at this event, and the content of its step at that moment."""
 
     line: Line
     event: str
@@ -122,7 +122,9 @@ class Cut:
     ids=["in a reply", "in a tool", "in a question"],
 )
 async def test_what_a_cancel_cuts_short_has_its_end(tmp_path: Path, collector: Collector, cut: Cut) -> None:
-    """O1 × T6: whatever had begun is told, with the turn's state; a cancel is no error of the turn."""
+    """Every started span is sent with the turn's state, and a cancellation is not an error of the turn (O1 ×
+    T6).
+    """
     async with runtime_with(
         tmp_path, [cut.line], tools=[wait], allow=cut.allow, telemetry=telemetry()
     ) as runtime:
@@ -143,7 +145,7 @@ async def test_what_a_cancel_cuts_short_has_its_end(tmp_path: Path, collector: C
 
 
 async def test_who_is_not_sampled_is_counted(tmp_path: Path, collector: Collector) -> None:
-    """O1: sampling is about spans; tokens and calls are counted whoever looks."""
+    """Sampling concerns only spans, and tokens and calls are always counted (O1)."""
     script = [calls("add", a=1, b=2), says("3")]
     async with runtime_with(tmp_path, script, tools=[add], telemetry=telemetry()) as runtime:
         with within(parse_header(f"{THEIRS}-00")):
@@ -159,7 +161,7 @@ async def test_who_is_not_sampled_is_counted(tmp_path: Path, collector: Collecto
 async def test_a_collector_that_never_answers_does_not_keep_a_program_from_stopping(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """O1 × T9: within the time that is set; what was not sent is told in the log."""
+    """It stops within the configured time, and the log reports unsent spans (O1 × T9)."""
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{deaf.getsockname()[1]}")
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
@@ -175,7 +177,7 @@ async def test_a_collector_that_never_answers_does_not_keep_a_program_from_stopp
 async def test_steps_that_were_copied_are_told_where_they_happened(
     tmp_path: Path, collector: Collector
 ) -> None:
-    """O1 × rerun: the new version has a trace of its own, and counts nothing twice."""
+    """The new version has a separate trace, and counts nothing twice (O1 × rerun)."""
     script = [calls("add", a=1, b=2), calls("add", a=3, b=4), says("7"), says("9")]
     async with runtime_with(tmp_path, script, tools=[add], telemetry=telemetry()) as runtime:
         chat = await runtime.conversation()
@@ -203,7 +205,9 @@ def turn_of(span: Any) -> str:
 async def test_agents_that_hand_over_share_a_trace_and_a_fork_has_its_own(
     tmp_path: Path, collector: Collector
 ) -> None:
-    """O1 × R4: it is one turn, whoever answers; what is said in a copy of the conversation is another."""
+    """The turn is the same whichever agent answers, and a turn in a copy of the conversation is another (O1 ×
+    R4).
+    """
     agents = [Agent(name="desk", handoffs=("sums",), tools=()), Agent(name="sums", tools=("tools",))]
     script = [calls("hand_off", agent="sums"), calls("add", a=2, b=2), says("4"), says("again")]
     async with runtime_with(tmp_path, script, tools=[add], agents=agents, telemetry=telemetry()) as runtime:
@@ -225,7 +229,9 @@ async def test_agents_that_hand_over_share_a_trace_and_a_fork_has_its_own(
 async def test_a_turn_that_another_node_runs_stays_in_the_trace_of_who_asked(
     tmp_path: Path, collector: Collector, postgres: Server
 ) -> None:
-    """O1 × N5: asked for at one node, run by another; both send to the collector."""
+    """One node accepts the message and another runs the turn, and both send spans to the collector
+    (O1 × N5).
+    """
 
     def node(role: str) -> Any:
         store = PostgresStore(postgres.url(schema_of(tmp_path)))

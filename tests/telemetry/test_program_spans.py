@@ -35,7 +35,7 @@ async def look_up(city: str) -> str:
 @pytest_asyncio.fixture
 async def collector(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Collector]:
     KEPT.clear()
-    monkeypatch.setattr(trace, "_TRACER_PROVIDER", PROVIDER)  # it can be set only once in a process
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", PROVIDER)  # it can be set only once per process
     async with collecting(monkeypatch) as found:
         yield found
 
@@ -57,7 +57,7 @@ async def test_a_turn_hangs_below_the_span_that_started_it_and_what_a_tool_trace
 
 
 async def test_without_tracing_of_ours_theirs_stays_as_it_was(tmp_path: Path, collector: Collector) -> None:
-    """What a tool traces hangs below the span from which the turn was started."""
+    """A span of a tool is below the span that started the turn."""
     async with runtime_with(
         tmp_path, [calls("look_up", city="Bonn"), says("done")], tools=[look_up]
     ) as runtime:

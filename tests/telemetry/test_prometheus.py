@@ -1,4 +1,4 @@
-"""/metrics: what Prometheus reads without a collector, and who else may."""
+"""Check /metrics: Prometheus can read it without a collector, and which other clients can."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.server.site import listening, served
 
 
 def test_the_text_is_prometheus_own() -> None:
-    """O1: buckets add up, names have their units, and what is in a label is escaped."""
+    """Buckets add up, names have their units, and label values are escaped (O1)."""
     meter = Registry()
     for tokens in (3, 100, 10**9):
         meter.record(TOKENS, tokens, (("gen_ai.request.model", 'a"b\n'),))

@@ -46,7 +46,7 @@ async def collector(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Collector]
 
 
 async def test_a_turn_with_parallel_calls_is_one_tree(tmp_path: Path, collector: Collector) -> None:
-    """O1: turn, steps, requests, calls side by side; named as the conventions for generative AI say."""
+    """Turn, steps, requests and parallel calls are named by the conventions for generative AI (O1)."""
     script = [calls("delete", path="a") + calls("delete", path="b"), says("ok")]
     async with runtime_with(tmp_path, script, tools=[delete], telemetry=telemetry()) as runtime:
         turn = await runtime.send("go")
@@ -75,7 +75,7 @@ async def test_a_turn_with_parallel_calls_is_one_tree(tmp_path: Path, collector:
 
 
 async def test_an_approval_over_a_restart_is_one_trace(tmp_path: Path, collector: Collector) -> None:
-    """O1 × T4: what the first process told fits what the second tells, and nothing comes twice."""
+    """The spans of the first process fit those of the second, and none arrives twice (O1 × T4)."""
     script = [calls("delete", path="a"), says("gone")]
     options: dict[str, Any] = {"tools": [delete], "allow": ()}
     async with runtime_with(tmp_path, script, telemetry=telemetry(), **options) as first:
@@ -103,7 +103,7 @@ async def test_an_approval_over_a_restart_is_one_trace(tmp_path: Path, collector
 async def test_each_attempt_is_a_span_and_its_id_went_out_with_it(
     tmp_path: Path, collector: Collector
 ) -> None:
-    """O1, R6: the provider can go on with the trace."""
+    """The provider can continue the trace (O1, R6)."""
     busy = Answer(503, {"error": {"message": "we are busy"}})
     async with (
         loopback(busy, busy, says("Here I am.")) as server,
@@ -121,7 +121,7 @@ async def test_each_attempt_is_a_span_and_its_id_went_out_with_it(
 async def test_what_the_models_of_a_chain_were_asked_is_told_each(
     tmp_path: Path, collector: Collector
 ) -> None:
-    """O1, R6: also the attempt after which another model was asked; and no id went out twice."""
+    """This includes the attempt before a switch to another model, and no ID was sent twice (O1, R6)."""
     gone = Answer(404, {"error": {"message": "there is no such model"}})
     async with loopback(gone) as one, loopback(says("Here I am.")) as two:
         models = [
@@ -173,7 +173,7 @@ async def test_a_sub_agents_turn_is_below_the_call_that_opened_it(
 
 
 async def test_a_trace_that_comes_in_with_a_request_goes_on(tmp_path: Path, collector: Collector) -> None:
-    """O1: the turn hangs below the span of whoever asked for it over HTTP."""
+    """The turn is below the span of its HTTP client (O1)."""
     theirs = "00-" + "ab" * 16 + "-" + "cd" * 8 + "-01"
     runtime = runtime_with(tmp_path, [says("hi"), says("again")], telemetry=telemetry())
     async with runtime, serving(tmp_path, runtime) as site:
@@ -190,7 +190,7 @@ async def test_a_trace_that_comes_in_with_a_request_goes_on(tmp_path: Path, coll
 
 
 async def test_a_mounted_api_takes_up_the_trace_too(tmp_path: Path, collector: Collector) -> None:
-    """O1, U5: in somebody's own application, under their path; what is no trace is ignored."""
+    """This holds in another application, under its path, and an invalid trace header is ignored (O1, U5)."""
     theirs = "00-" + "ab" * 16 + "-" + "cd" * 8 + "-01"
     outer = FastAPI()
     async with runtime_with(tmp_path, [says("hi")] * 2, telemetry=telemetry()) as runtime:
@@ -238,7 +238,7 @@ async def test_nothing_of_contents_goes_out_unless_asked_for(
 async def test_contents_that_are_asked_for_come_without_secrets(
     tmp_path: Path, collector: Collector, told: list[Line], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """O1, U2: neither what looks like a key nor what was called private."""
+    """Values that look like keys are left out, and so are private values (O1, U2)."""
     monkeypatch.setenv(CONTENT, "true")
     private = {"phone": "+43 660 1234567"}
     async with runtime_with(

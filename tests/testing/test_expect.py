@@ -1,4 +1,4 @@
-"""What a test may expect of a turn, and the fixtures that come with the package."""
+"""Check the expectations for tests of turns, and the fixtures that come with the package."""
 
 from __future__ import annotations
 
@@ -95,8 +95,9 @@ CASES = """\
 
 @pytest.mark.slow
 def test_the_fixtures_are_there_for_everybody(tmp_path: Path) -> None:
-    """By the entry point, which is switched off here and named instead: it may be installed or not. Also the
-    mark `cases`, which runs a test once for each (Q1)."""
+    """The entry point is disabled here and the plugin named instead, since it can be installed or not. The
+    mark `cases` runs a test once for each case (Q1).
+    """
     (tmp_path / "test_mine.py").write_text(TEST)
     (tmp_path / "evals").mkdir()
     (tmp_path / "evals" / "sums.jsonl").write_text(CASES)

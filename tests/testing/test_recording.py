@@ -55,7 +55,7 @@ def folders(tmp_path: Path) -> None:
 
 
 async def test_what_was_recorded_is_played_without_the_provider(tmp_path: Path) -> None:
-    """Streams and calls, letter by letter; no key is in the file, and none is needed."""
+    """Streams and calls are played exactly. The file contains no key, and none is needed."""
     file, url = await _record(tmp_path, chat("", "tool_calls", call=True), chat("Es ist drei: 三|."))
     assert KEY not in file.read_text()
     async with Recording(file) as recording:
@@ -77,7 +77,7 @@ async def test_another_request_is_told_with_the_place(tmp_path: Path) -> None:
 
 
 async def test_a_difference_late_in_a_text_is_shown_where_it_is(tmp_path: Path) -> None:
-    """And the name of a file stays as it is, whatever words are in it."""
+    """A file name is not changed, even if it contains recorded words."""
     long = "word " * 100
     made, url = await _record(tmp_path, chat("Hello."), said=f"{long}one")
     file = made.rename(tmp_path / "recorded key.jsonl")
@@ -116,7 +116,7 @@ async def test_errors_are_recorded_and_played(tmp_path: Path) -> None:
 
 
 async def test_what_must_not_be_kept_is_taken_out(tmp_path: Path) -> None:
-    """In bodies of both ways, and what is compared, too."""
+    """This covers request and response bodies, and the comparison."""
     file, url = await _record(tmp_path, chat("Hello, Ada|Lovelace."), said="I am Ada", redact=[r"Ada\w*"])
     assert "Ada" not in file.read_text()
     async with Recording(file, redact=[r"Ada\w*"]) as recording:
@@ -137,7 +137,7 @@ SECRET = "sk-live-0123456789abcdefghij"
 
 
 async def test_secrets_of_a_known_shape_are_taken_out_and_the_file_still_plays(tmp_path: Path) -> None:
-    """In what is asked, and in streams that bring them whole or in pieces; a call is a call nevertheless."""
+    """This covers requests, and streams with whole or split secrets. A call remains a call."""
     said = f"add with {SECRET} and Authorization: Bearer abcdefgh12345678"
     told = Stream(
         (

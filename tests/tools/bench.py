@@ -19,13 +19,13 @@ from dragoman.tools.tool import Tool, ToolContext
 
 @dataclass
 class Bench:
-    """What the tool reported and asked, and what it is answered."""
+    """A context for a tool that records reports and requests and gives prepared answers."""
 
     answers: list[JsonValue] = field(default_factory=list)
     outputs: dict[str, str] = field(default_factory=dict)
     workspace: Path | None = None
     thinks_for: float = 0.0  # how long the person takes to answer
-    files: dict[str, bytes] = field(default_factory=dict)  # what it attached
+    files: dict[str, bytes] = field(default_factory=dict)  # files that the tool attached
     permits: Callable[[str], bool] = lambda _: True
     required: list[str] = field(default_factory=list)
     progress: list[JsonValue] = field(default_factory=list)

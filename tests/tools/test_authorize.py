@@ -22,7 +22,7 @@ ALLOW, ALLOW_ALL, DENY = Rule("look", "a", "allow"), Rule("look", "*", "allow"),
 
 @pytest.mark.parametrize("grants", list(itertools.permutations([ALLOW, ALLOW_ALL, DENY])))
 def test_a_denial_that_was_given_holds_whatever_was_allowed_after_it(grants: tuple[Rule, ...]) -> None:
-    """P9: the grants of a conversation come behind those that hold everywhere, whichever was given first."""
+    """The order of the grants does not matter: a denial overrides every grant (P9)."""
     assert isinstance(authorize(look, ("a",), Authority(grants=grants)), Refuse)
     assert isinstance(authorize(look, ("b",), Authority(grants=grants)), Run)
 
@@ -40,7 +40,7 @@ def test_a_denial_that_was_given_holds_whatever_was_allowed_after_it(grants: tup
 def test_a_tool_is_redefined_where_it_is_not_what_was_allowed(
     fingerprint: str | None, pinned: str | None, asks: bool
 ) -> None:
-    """P9: only tools of others have a fingerprint, and the first that is seen is the one that is meant."""
+    """Only third-party tools have a fingerprint, and the first one seen is pinned (P9)."""
     verdict = authorize(
         replace(look, fingerprint=fingerprint), ("a",), Authority(rules=(ALLOW,), pinned=pinned)
     )

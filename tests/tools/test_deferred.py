@@ -1,4 +1,4 @@
-"""L1, L4: above a budget, tools of sources are found on demand."""
+"""L1, L4: above a budget, the model finds tools of sources on demand."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_within_the_budget_everything_is_offered() -> None:
 
 @pytest.mark.parametrize("budget", [ToolBudget(40, None), ToolBudget(None, 0.1)])
 def test_above_it_a_search_stands_for_them(budget: ToolBudget) -> None:
-    """By number, or by share of the context; the runtime's own tools stay."""
+    """The budget is a number or a share of the context, and the runtime's own tools stay."""
     offer = defer(
         offered(*MANY, rules="The server hub says of its tools: All about hubs."), budget, 8000, (), ()
     )
@@ -84,7 +84,7 @@ def test_above_it_a_search_stands_for_them(budget: ToolBudget) -> None:
 
 
 def test_what_was_found_follows_in_the_order_it_was_found() -> None:
-    """And what stands before it is the same: a provider's cache stays valid."""
+    """The tools before them stay the same, so a provider's cache stays valid."""
     whole, budget = offered(*MANY), ToolBudget(40, None)
     before = defer(whole, budget, None, (), ())
     path = [finding("tool_9", "tool_3"), calling("tool_20"), finding("tool_1", "tool_9", "gone")]
@@ -101,7 +101,7 @@ def test_tools_and_servers_that_are_always_loaded_stay() -> None:
 
 
 def test_what_is_switched_off_is_neither_found_nor_called() -> None:
-    """L4, also of tools that were loaded before."""
+    """This also holds for tools that were loaded before (L4)."""
     whole = offered(*MANY, switches={"tool_4": False})
     offer = defer(whole, ToolBudget(40, None), None, (), [finding("tool_4", "tool_5")])
     assert list(offer.tools) == ["mine", FIND_TOOLS, "tool_5"]

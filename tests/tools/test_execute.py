@@ -231,7 +231,7 @@ async def test_after_an_answer_the_clock_goes_on_where_it_stood() -> None:
 
 
 async def test_a_question_ends_with_the_call_that_asked_it() -> None:
-    """T6, C8: a thread that waits for an answer is not left waiting."""
+    """A thread that waits for an answer is released (T6, C8)."""
     bench, ended = Bench(thinks_for=PATIENCE), threading.Event()
 
     @tool
@@ -249,7 +249,7 @@ async def test_a_question_ends_with_the_call_that_asked_it() -> None:
 
 
 async def test_a_call_that_is_over_asks_nothing_more() -> None:
-    """T6, C8: a thread that comes to its question too late is not left waiting either."""
+    """A thread that asks too late is released, too (T6, C8)."""
     bench, started, go_on, ended = Bench(), threading.Event(), threading.Event(), threading.Event()
 
     @tool
@@ -280,7 +280,7 @@ async def _cancelled(task: asyncio.Task[Any]) -> None:
 
 
 async def test_a_permit_for_other_arguments_is_none() -> None:
-    """P6: the executor itself looks, whatever the flow around it did."""
+    """The executor itself checks, independently of the calling flow (P6)."""
     ran: list[int] = []
 
     @tool

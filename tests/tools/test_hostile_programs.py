@@ -1,6 +1,6 @@
-"""G5: whatever a program tries, it reaches nothing but tools, and harms nobody but itself.
+"""G5: whatever a program tries, it reaches only tools, and harms only itself.
 
-A program that gets something it should not prints REACHED. One without a word is stopped or refused.
+A program that gets something forbidden prints REACHED. A program without output is stopped or refused.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Parameters that somebody else described in JSON schema: checked and repaired like a function's (C4, C5)."""
+"""Check parameters with a foreign JSON schema: checked and repaired like those of a function (C4, C5)."""
 
 from __future__ import annotations
 

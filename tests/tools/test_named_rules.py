@@ -1,4 +1,4 @@
-"""P9, P13: rules that name a format or a loop; no grant takes a denial away, wherever that stands."""
+"""P9, P13: rules that name a format or a loop. No grant overrides a denial, wherever the denial is."""
 
 from __future__ import annotations
 

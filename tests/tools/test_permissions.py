@@ -77,14 +77,14 @@ def test_a_call_without_patterns_is_decided_by_its_permission() -> None:
 def test_a_star_is_any_text_and_a_question_mark_one_character(
     pattern: str, matches: list[str], does_not: list[str]
 ) -> None:
-    """P1: a trailing ` *` may be missing; in brackets, both mean themselves."""
+    """A trailing ` *` is optional, and in brackets both characters are literal (P1)."""
     rule = Rule("shell", pattern, "allow")
     assert [text for text in matches if action(text, rule) != "allow"] == []
     assert [text for text in does_not if action(text, rule) == "allow"] == []
 
 
 def reference(pattern: str, text: str) -> bool:
-    """The meaning of a pattern, written to be seen through, not to be fast."""
+    """Match a pattern by a reference implementation that is simple rather than fast."""
     if pattern.endswith(" *") and reference(pattern[:-2], text):
         return True
     if not pattern:
@@ -139,7 +139,7 @@ def test_p1_what_allows_files_is_exact_and_other_names_are_other_files() -> None
 
 @pytest.mark.parametrize("denied", ["/*", "../*", "*.", "/src/*", "src/?.", "../src/*"])
 def test_p1_a_denial_of_some_files_is_none_of_all(denied: str) -> None:
-    """P1: what is outside, and names that end with a dot, are not what is in the folder."""
+    """Files outside the folder, and names that end with a dot, are not files in the folder (P1)."""
     rules = [parse_rule("files.*", "allow"), parse_rule(f"files.*:{denied}", "deny")]
     assert decide("files.write", ["src/a"], rules).action == "allow"
 
@@ -170,7 +170,7 @@ def test_p1_a_denial_is_about_the_same_place_however_it_is_written(denied: str, 
     ],
 )
 def test_p1_a_site_that_is_allowed_is_not_the_path_of_another(allowed: str, page: str, runs: bool) -> None:
-    """P1: who may ask any host for `/.example.org/` tells it whatever they have read."""
+    """A request to any host for `/.example.org/` could send that host whatever the model has read (P1)."""
     rules = [parse_rule(f"web.fetch:{allowed}", "allow")]
     assert decide("web.fetch", [page], rules).action == ("allow" if runs else "ask")
 

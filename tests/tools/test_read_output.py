@@ -95,7 +95,7 @@ async def second_call(runtime: Runtime, said: str, answer: Answer | None = None)
 
 
 async def test_the_model_reads_what_was_left_out(tmp_path: Path) -> None:
-    """C9: and nobody needs to allow it."""
+    """The read needs no approval (C9)."""
     async with runtime_with(tmp_path, reads_it_back, tools=[much], allow=["much"]) as runtime:
         call = await second_call(runtime, "much")
     assert call.result is not None

@@ -155,7 +155,7 @@ def test_arguments_are_mended_where_nothing_is_lost(
 def test_a_value_of_another_kind_is_explained_and_never_guessed(
     written: dict[str, JsonValue], told: str
 ) -> None:
-    """C5: strict; the model is told where, what was expected, and what it sent."""
+    """The check is strict, and the model receives the place, the expected type and its own value (C5)."""
     with pytest.raises(ToolFailed) as refused:
         repaired(**written)
     assert told in str(refused.value)
@@ -206,7 +206,7 @@ json_values = st.recursive(
 
 @given(st.dictionaries(st.sampled_from(["count", "text", "spot", "tags", "extra", "either"]), json_values))
 def test_whatever_a_model_sends_it_fits_or_is_refused(arguments: dict[str, JsonValue]) -> None:
-    """C4, C5: and what already fits is not touched."""
+    """Valid arguments are not changed (C4, C5)."""
     try:
         meant, model = repair_arguments(arguments, place.parameters)
     except ToolFailed:

@@ -1,4 +1,4 @@
-"""What a tool returns or reports, as it is stored and shown: C6, C7, C8."""
+"""Check what a tool returns or reports, as it is stored and shown: C6, C7, C8."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Box(BaseModel):
     ],
 )
 async def test_a_result_is_text_or_any_json_value(value: Any, text: str, kept: JsonValue) -> None:
-    """C6: and what is kept of it is read from the store as it was written."""
+    """The stored value is read back exactly as it was written (C6)."""
     outcome = await run(gives(value))
     assert outcome.state is CallState.COMPLETED
     assert (outcome.result.text, outcome.result.value) == (text, kept)
@@ -89,7 +89,7 @@ def circle() -> list[Any]:
     "value", [object(), b"\xff", print, circle(), nested(190), nested(5000), {"a": {1, object()}}]
 )
 async def test_a_value_that_is_no_json_is_a_failure_the_model_can_read(value: Any) -> None:
-    """C6, C7: also one so deep that nobody could read it back."""
+    """This includes a value nested too deep to be read back (C6, C7)."""
     outcome = await run(gives(value))
     assert outcome.state is CallState.FAILED
     assert "not a JSON value" in outcome.result.text
@@ -113,7 +113,7 @@ async def test_a_tool_may_say_more_than_a_text() -> None:
     ],
 )
 async def test_a_tool_that_says_more_than_can_be_stored_fails(output: ToolOutput) -> None:
-    """C7: the turn would else break when the result is written."""
+    """The turn would otherwise fail when it writes the result (C7)."""
     assert (await run(gives(output))).state is CallState.FAILED
 
 

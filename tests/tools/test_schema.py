@@ -1,4 +1,6 @@
-"""What a signature becomes: the schema a model is shown (C6), and construction errors that say where."""
+"""Check the schema that a signature produces for the model (C6), and construction errors that name their
+place.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ def properties_of(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def test_plain_types_make_a_plain_schema() -> None:
-    """C6: and nothing else may be sent."""
+    """The schema allows no other properties (C6)."""
 
     def search(query: str, limit: int = 10, exact: bool = False) -> str:
         """Search."""
@@ -81,7 +83,7 @@ async def test_nested_models_are_described_and_arrive_as_objects() -> None:
 
 
 async def test_types_that_stand_beside_the_tool_in_a_function_are_found() -> None:
-    """C6: this module's annotations are text, and `Point` is known only in here."""
+    """The annotations of this module are strings, and `Point` is defined only in here (C6)."""
 
     class Point(BaseModel):
         x: int
@@ -95,7 +97,7 @@ async def test_types_that_stand_beside_the_tool_in_a_function_are_found() -> Non
 
 
 def test_what_a_tool_returns_need_not_be_known() -> None:
-    """C6: a return type that only type checkers import is nobody's business."""
+    """A return type imported only for type checkers does not matter (C6)."""
 
     def look() -> OnlyForTypeCheckers:  # type: ignore[name-defined]  # noqa: F821
         """Look."""
@@ -104,7 +106,7 @@ def test_what_a_tool_returns_need_not_be_known() -> None:
 
 
 def test_pydantics_titles_are_left_out_and_a_tools_own_are_not() -> None:
-    """C6: also where a parameter, or a value in a default, is named like a word of the schema."""
+    """This also holds if a parameter, or a value in a default, has the name of a schema keyword (C6)."""
 
     def book(title: str, properties: Place, options: dict[str, str] = {"title": "none"}) -> str:  # noqa: B006
         """Write a book."""
@@ -227,7 +229,7 @@ def odd(a: int, b: Odd) -> str:
 
 
 def callback(a: int, b: Callable[[], int]) -> str:
-    """A function is no JSON."""
+    """A function is not valid JSON."""
     return str(a)
 
 

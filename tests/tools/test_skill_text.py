@@ -1,4 +1,4 @@
-"""Files of skills as they are written and edited: what is not edited keeps every byte."""
+"""Check skill files as they are written and edited: unedited parts keep every byte."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ And so.
 
 
 def test_what_is_not_edited_keeps_every_byte() -> None:
-    """C12: keys that nobody here knows, comments, and how a number is written."""
+    """Unknown keys, comments and the notation of numbers survive (C12)."""
     found = parse_skill(BY_HAND.encode(), "bake")
     assert edit_skill(BY_HAND.encode(), found).decode() == BY_HAND
     told = edit_skill(BY_HAND.encode(), replace(found, description="How to: bake", always=True)).decode()
@@ -105,7 +105,9 @@ words = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 
 @given(description=words.filter(lambda text: text.strip()), when=words, always=st.booleans(), text=words)
 def test_what_is_written_is_read_again(description: str, when: str, always: bool, text: str) -> None:
-    """C12: whatever a person types, also if it looks like YAML or like the end of the front matter."""
+    """This holds for any text of a user, also if it looks like YAML or like the end of the front matter
+    (C12).
+    """
     skill = Skill("no", description, when, always, text, Path())
     for data in (write_skill(skill), edit_skill(BY_HAND.encode(), skill)):
         found = parse_skill(data, "no")

@@ -1,4 +1,4 @@
-"""Skills: folders that teach; an index in the prompt, the rest when it is asked for (C12)."""
+"""Check skills, folders with instructions: the prompt has an index, and the rest loads on demand (C12)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ async def test_a_new_skill_is_there_at_the_next_request(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("after", ["changed", "removed"])
 async def test_a_turn_that_runs_keeps_the_skills_it_began_with(tmp_path: Path, after: str) -> None:
-    """T14, C12: the index it was shown, and the text; the next turn has what is there then."""
+    """The turn keeps the index that it was shown and the text, and the next turn has the current skills (T14,
+    C12).
+    """
     file = skill(tmp_path / "s", "bake")
     script = [calls("add", a=1, b=1), calls("load_skill", name="bake"), says("done"), says("next")]
     tools = [add, Skills([tmp_path / "s"])]
@@ -140,7 +142,7 @@ def test_what_is_wrong_with_a_skill_is_said(text: str, words: str) -> None:
 
 
 def bomb() -> str:
-    """Nine lines that would be a billion words if they were written out."""
+    """Return nine lines that would expand to a billion words."""
     lines = ["description: d", 'a: &a ["x", "x", "x", "x", "x", "x", "x", "x", "x", "x"]']
     for this, last in zip("bcdefghi", "abcdefgh", strict=True):
         lines.append(f"{this}: &{this} [{', '.join([f'*{last}'] * 10)}]")
@@ -164,7 +166,9 @@ def bomb() -> str:
 def test_front_matter_that_would_grow_is_refused_before_it_does(
     tmp_path: Path, front: str, words: str
 ) -> None:
-    """P11, C12: a stranger's few lines cost nothing; what is wrong is named, and other skills are there."""
+    """A few lines of untrusted text cost nothing. The error names the fault, and other skills still load
+    (P11, C12).
+    """
     file = skill(tmp_path / "s", "bomb", front)
     skill(tmp_path / "s", "bake")
     tracemalloc.start()

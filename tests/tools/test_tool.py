@@ -1,4 +1,4 @@
-"""Every way to make a tool, and what is refused when one is made: C6, C8."""
+"""Check every way to make a tool, and which tools are refused: C6, C8."""
 
 from __future__ import annotations
 
@@ -286,12 +286,12 @@ def pattern_tool(pattern: str | Callable[[dict[str, JsonValue]], list[str]] | No
 def test_rules_look_at_what_the_tool_will_get(
     pattern: str, arguments: dict[str, JsonValue], seen: list[str]
 ) -> None:
-    """P1: a parameter that is left out counts as its default, and each item of a list on its own."""
+    """A missing parameter counts as its default, and each item of a list is checked separately (P1)."""
     assert list(pattern_tool(pattern).patterns(arguments)) == seen
 
 
 def test_always_means_this_and_not_what_it_could_match() -> None:
-    """P3: a star in an argument is a star, so nobody allows `rm anything` by allowing `rm *`."""
+    """A star in an argument is literal, so allowing `rm *` does not allow `rm anything` (P3)."""
     made = pattern_tool("path")
     assert made.always({"path": "*.txt"}) == (Rule("touch", "[*].txt", "allow"),)
     assert pattern_tool(None).always({}) == (Rule("touch", "*", "allow"),)

@@ -1,4 +1,4 @@
-"""C11: groups of tools, what of them is on, and the names they are offered by."""
+"""C11: groups of tools, which of them are on, and the names they are offered by."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""C8: whatever a model writes as a path, it stays inside the workspace."""
+"""C8: every path that a model writes stays inside the workspace."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.tools.bench import Bench
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
-    """A folder with a secret beside it, and links that lead out."""
+    """Return a folder next to a secret, with links that lead out."""
     root = tmp_path / "work"
     (root / "sub").mkdir(parents=True)
     (root / "a.txt").write_text("a")
@@ -138,7 +138,7 @@ def open_in_editor(text: str | None, *, writes: bool = True) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("saved", "open_as", "read"),
     [
-        (b"a\r\nb\r\n", "a\nb\n", b"a\r\nb\r\n"),  # nothing was changed: editors have line ends of their own
+        (b"a\r\nb\r\n", "a\nb\n", b"a\r\nb\r\n"),  # no change, although the editor uses different line ends
         (b"a\r\nb\r\n", "a\nc\n", b"a\r\nc\r\n"),
         (b"a\nb\n", "a\nc\n", b"a\nc\n"),
         (b"a\n", None, b"a\n"),
@@ -157,7 +157,9 @@ def test_what_an_editor_has_open_is_what_is_read(
 
 
 def test_an_editor_writes_where_it_can(tmp_path: Path) -> None:
-    """F2: what it cannot, we do; it is given no way out of the workspace, nor through a link."""
+    """Files that the editor cannot write are written directly. The editor receives no path out of the
+    workspace or through a link (F2).
+    """
     with open_in_editor(None):
         replace_inside(tmp_path, "a.txt", 100, lambda old: b"new", create=True)
     assert (tmp_path / "a.txt").read_bytes() == b"by the editor: new"

@@ -1,4 +1,4 @@
-"""An editor that is played by the protocol's own Python SDK: what it saw, and what it was asked."""
+"""Play an editor with the protocol's own Python SDK, and record the received updates and requests."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ class PlayedEditor:
     updates: list[Any] = field(default_factory=list)
     asked: list[Any] = field(default_factory=list)
     commands: list[tuple[str, list[str]]] = field(default_factory=list)
-    reads: list[str] = field(default_factory=list)  # the sessions in which a file was wanted
+    reads: list[str] = field(default_factory=list)  # sessions that requested a file
     asking: asyncio.Event = field(default_factory=asyncio.Event)
-    waits: bool = False  # no answer to a question, until it is released
+    waits: bool = False  # no answer to an approval request until released
     release: asyncio.Event = field(default_factory=asyncio.Event)
     taken_back: list[int] = field(default_factory=list)  # requests that the program wants no answer to
     prompted: int = -1  # the id of the last prompt
 
     def observe(self, event: connection.StreamEvent) -> None:
-        """What the SDK tells nobody."""
+        """Record a message that the SDK does not report."""
         message = event.message
         incoming = event.direction == connection.StreamDirection.INCOMING
         if incoming and message.get("method") == "$/cancel_request":
@@ -141,7 +141,7 @@ class Connected:
         return await self.agent.prompt(session_id=session, prompt=made)
 
     async def write(self, method: str, params: dict[str, Any], **id: str) -> None:
-        """A message for which the SDK has no word. The answer to one with an `id` is dropped."""
+        """Send a message that the SDK does not support. The answer to one with an `id` is dropped."""
         assert self.process.stdin is not None
         message = {"jsonrpc": "2.0", **id, "method": method, "params": params}
         self.process.stdin.write(json.dumps(message).encode() + b"\n")
@@ -191,7 +191,7 @@ async def connected(
         cwd=str(folder),
         transport_kwargs={"limit": 2**24},
         observers=[played.observe],
-        use_unstable_protocol=forms,  # as this SDK has it; the one for npm has forms among what is stable
+        use_unstable_protocol=forms,  # the name in this SDK (in the npm SDK, forms are stable)
     ) as (agent, process):
         hello = await agent.initialize(protocol_version=acp.PROTOCOL_VERSION, client_capabilities=able)
         yield Connected(played, agent, process, hello, folder)

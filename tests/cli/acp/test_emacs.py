@@ -1,4 +1,4 @@
-"""What Emacs sends, recorded from acp.el 0.14.2 (the client below agent-shell) in Emacs 28.2.
+"""Replay what Emacs sends, recorded from acp.el 0.14.2 (the client below agent-shell) in Emacs 28.2.
 
 `emacs.jsonl` has its messages, with $CWD and $SESSION in place of the folder and the session.
 """
@@ -31,8 +31,9 @@ def play(body: Body) -> Reply:
 
 
 async def test_emacs_is_served_from_its_first_message_to_its_last(tmp_path: Path) -> None:
-    """F2: modes, a file in the prompt, a call that is allowed and written by the editor, a cancel, and what
-    it does with sessions."""
+    """The recording covers modes, a file in the prompt, an approved call written by the editor, a
+    cancellation, and sessions (F2).
+    """
     async with loopback(play) as model, asyncio.timeout(PATIENCE):
         settings(tmp_path, model)
         process = await asyncio.create_subprocess_exec(

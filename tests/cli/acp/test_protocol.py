@@ -1,4 +1,6 @@
-"""What editors may do wrong or leave undone, foreign servers they name, and questions others answer first."""
+"""Check faults and omissions of editors, MCP servers that they name, and requests answered elsewhere
+first.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ pytestmark = pytest.mark.slow
 
 
 async def exchange(folder: Path, *lines: str | bytes, answers: int = 0) -> list[dict[str, Any]]:
-    """What the program answers to these lines: one line of JSON each, or so many; and no more."""
+    """Return the program's answers to these lines: one line of JSON each, or this number of lines, and no
+    more.
+    """
     process = await asyncio.create_subprocess_exec(
         *python(*ACP),
         cwd=folder,
@@ -82,7 +86,7 @@ async def test_lines_can_come_from_a_file_and_go_to_one(tmp_path: Path) -> None:
 
 
 async def test_what_is_wrong_is_an_error_in_the_protocols_form(tmp_path: Path) -> None:
-    """F3: and the next line is read as if nothing had happened."""
+    """The next line is read as usual (F3)."""
     new = '{"jsonrpc":"2.0","id":%d,"method":"session/new","params":%s}'
     answers = await exchange(
         tmp_path,
@@ -101,7 +105,7 @@ async def test_what_is_wrong_is_an_error_in_the_protocols_form(tmp_path: Path) -
 
 
 async def test_a_version_that_is_not_ours_gets_ours(tmp_path: Path) -> None:
-    """F2: the editor decides whether it goes on."""
+    """The editor decides whether it continues (F2)."""
     hello = '{"jsonrpc":"2.0","id":"a","method":"initialize","params":{"protocolVersion":%s}}'
     for version in ("0", "1", "99", '"2024-11-05"'):
         (answer,) = await exchange(tmp_path, hello % version)
@@ -126,7 +130,7 @@ async def test_a_session_has_its_id_before_anything_is_told_of_it(tmp_path: Path
 
 
 async def test_folders_and_blocks_that_are_none_are_refused(tmp_path: Path) -> None:
-    """F3: before anything is stored."""
+    """They are refused before anything is stored (F3)."""
     async with loopback(says("Hello.")) as model:
         settings(tmp_path, model)
         async with connected(tmp_path) as here:
@@ -156,13 +160,13 @@ async def test_folders_and_blocks_that_are_none_are_refused(tmp_path: Path) -> N
 async def test_what_is_no_text_in_a_block_is_not_told_to_the_model_as_one(
     tmp_path: Path, block: dict[str, Any], what: str
 ) -> None:
-    """F3: it was told "None"."""
+    """The model used to receive "None" (F3)."""
     with pytest.raises(BadRequest, match=f"{what} is a text"):
         await read_prompt(SqliteStore(tmp_path / "chat.db"), [block], tmp_path, {})
 
 
 async def test_who_closes_the_editor_stops_nothing(tmp_path: Path) -> None:
-    """T14: what waits, waits on, and a session in which nothing was said is gone."""
+    """Waiting turns continue to wait, and a session without messages is removed (T14)."""
     async with loopback(calls("write_file", path="a.txt", text="a"), says("Done.")) as model:
         settings(tmp_path, model)
         editor = PlayedEditor(waits=True)
@@ -178,7 +182,7 @@ async def test_who_closes_the_editor_stops_nothing(tmp_path: Path) -> None:
 
 
 class Gone:
-    """Where nobody reads any more."""
+    """A stream whose reader has disconnected."""
 
     def write(self, data: bytes) -> None: ...
 
@@ -187,7 +191,7 @@ class Gone:
 
 
 async def test_an_editor_that_dies_leaves_no_error_behind() -> None:
-    """F2: an answer that nobody can be given is no failure of ours."""
+    """An answer that cannot be delivered is not an error of the program (F2)."""
     complaints: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, said: complaints.append(said))
 
@@ -195,7 +199,7 @@ async def test_an_editor_that_dies_leaves_no_error_behind() -> None:
         yield b'{"jsonrpc":"2.0","id":1,"method":"session/dance"}'
         while len(asyncio.all_tasks()) > before:  # noqa: ASYNC110 - until it has been worked on
             await asyncio.sleep(0)
-        await asyncio.sleep(0)  # and is forgotten
+        await asyncio.sleep(0)  # and its task is forgotten
 
     before = len(asyncio.all_tasks())
     await RpcPeer(lines(), Gone(), {}, {}, explain).serve()
@@ -221,7 +225,7 @@ async def test_a_question_that_another_client_answers_is_taken_back(tmp_path: Pa
 
 
 async def test_a_prompt_whose_request_is_taken_back_is_stopped(tmp_path: Path) -> None:
-    """T6: its question is closed, and the next prompt does not wait behind it."""
+    """Its approval request is closed, and the next prompt does not wait for it (T6)."""
     async with loopback(calls("write_file", path="a.txt", text="a"), says("Here.")) as model:
         settings(tmp_path, model)
         editor = PlayedEditor(waits=True)
@@ -238,7 +242,7 @@ async def test_a_prompt_whose_request_is_taken_back_is_stopped(tmp_path: Path) -
 
 
 async def test_a_session_that_is_deleted_ends_its_prompt_as_cancelled(tmp_path: Path) -> None:
-    """T6: also while a person is asked."""
+    """This also holds during an approval request (T6)."""
     async with loopback(calls("write_file", path="a.txt", text="a")) as model:
         settings(tmp_path, model)
         editor = PlayedEditor(waits=True)
@@ -279,7 +283,7 @@ async def test_a_server_the_editor_names_is_not_started_unasked(
 
 
 async def test_stop_does_not_wait_for_who_is_asked_about_a_server(tmp_path: Path) -> None:
-    """T6: an editor that leaves the question open is told that nobody wants to know any more."""
+    """An editor that leaves the request open is notified of its cancellation (T6)."""
     command, *words = python(MODERN)
     server = schema.McpServerStdio(name="notes", command=command, args=words, env=[])
     async with loopback(says("Hello.")) as model:
@@ -334,7 +338,7 @@ async def test_a_tool_that_asks_is_answered_in_a_form_or_told_that_nobody_can(
 
 
 async def test_who_is_asked_by_a_tool_may_answer_in_other_words(tmp_path: Path) -> None:
-    """F3: where the editor has forms; a choice opens one."""
+    """This works if the editor supports forms, and a choice opens one (F3)."""
     asks = calls("ask_person", question="Which name?", choices=["Bob", "Eve"])
     async with loopback(asks, says("Thanks.")) as model:
         settings(tmp_path, model)

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 
 
 async def test_an_editor_talks_with_a_model(tmp_path: Path) -> None:
-    """F2: text and thoughts arrive as updates, and the prompt ends with a reason."""
+    """Text and reasoning arrive as updates, and the prompt ends with a reason (F2)."""
     async with loopback(thinks("Hm.") + says("Hello, editor.")) as model:
         settings(tmp_path, model)
         async with connected(tmp_path) as here:
@@ -43,7 +43,7 @@ async def test_an_editor_talks_with_a_model(tmp_path: Path) -> None:
 
 
 async def test_a_write_is_asked_about_with_its_diff_and_shown_as_one(tmp_path: Path) -> None:
-    """F2, B2, P3: the person sees what would be written, and the call's content is the diff."""
+    """The user sees the planned write, and the content of the call is the diff (F2, B2, P3)."""
     async with loopback(calls("write_file", path="a.txt", text="one\ntwo\n"), says("Written.")) as model:
         settings(tmp_path, model)
         async with connected(tmp_path) as here:
@@ -90,7 +90,7 @@ async def test_what_is_rejected_does_not_run_and_always_is_not_asked_again(tmp_p
 
 
 async def test_a_cancelled_prompt_ends_as_cancelled(tmp_path: Path) -> None:
-    """T6: also while a person is asked."""
+    """This also holds during an approval request (T6)."""
     async with loopback(calls("shell", command="rm -rf x"), says("Gone.")) as model:
         settings(tmp_path, model)
         editor = PlayedEditor(waits=True)
@@ -107,7 +107,7 @@ async def test_a_cancelled_prompt_ends_as_cancelled(tmp_path: Path) -> None:
 
 
 async def test_a_killed_program_goes_on_where_it_was(tmp_path: Path) -> None:
-    """S3, F2: the history is told again as updates, and the question is asked again."""
+    """The history is sent again as updates, and so is the approval request (S3, F2)."""
     async with loopback(
         says("Let me. ") + calls("write_file", path="b.txt", text="b"), says("Done.")
     ) as model:
@@ -140,7 +140,7 @@ async def test_a_killed_program_goes_on_where_it_was(tmp_path: Path) -> None:
 
 
 async def test_stop_ends_what_goes_on_and_what_waits_behind_it(tmp_path: Path) -> None:
-    """T6, T14: a turn that goes on after a restart, and a prompt that came meanwhile."""
+    """This covers a turn that resumes after a restart and a prompt that arrived meanwhile (T6, T14)."""
     async with loopback(calls("write_file", path="b.txt", text="b"), says("Done.")) as model:
         settings(tmp_path, model)
         editor = PlayedEditor(waits=True)
@@ -172,7 +172,7 @@ async def test_stop_ends_what_goes_on_and_what_waits_behind_it(tmp_path: Path) -
 
 
 async def test_modes_and_models_are_chosen_for_a_session(tmp_path: Path) -> None:
-    """P8: in `off`, the model is offered no tools; an option that is not there is refused."""
+    """In `off`, the model is offered no tools. An unknown option is refused (P8)."""
     async with loopback(says("Hello.")) as model:
         settings(tmp_path, model)
         async with connected(tmp_path) as here:
@@ -198,7 +198,7 @@ async def test_modes_and_models_are_chosen_for_a_session(tmp_path: Path) -> None
 
 
 async def test_the_text_of_an_open_file_counts_and_edits_go_through_the_editor(tmp_path: Path) -> None:
-    """F2: what is not saved yet is what the model reads, and what it changes."""
+    """The model reads and changes the unsaved text (F2)."""
     file = tmp_path / "notes.txt"
     file.write_text("old\n", "utf-8")
 
@@ -218,7 +218,7 @@ async def test_the_text_of_an_open_file_counts_and_edits_go_through_the_editor(t
 
 
 async def test_a_task_works_on_the_files_of_the_session_it_was_given_in(tmp_path: Path) -> None:
-    """F2 × C8: also where another session was opened since; a preview looks there, too."""
+    """This holds also if another session was opened since, and a preview uses the same folder (F2 × C8)."""
     file = tmp_path / "notes.txt"
     file.write_text("old\n", "utf-8")
 
@@ -279,7 +279,7 @@ async def test_plans_pictures_and_files_are_understood(tmp_path: Path) -> None:
 
 
 async def test_a_failing_model_is_an_error_of_the_prompt(tmp_path: Path) -> None:
-    """F3: and the session goes on."""
+    """The session continues (F3)."""
     from tests.loopback import Answer
 
     refused = Answer(401, {"error": {"message": "no such key"}})
@@ -294,8 +294,8 @@ async def test_a_failing_model_is_an_error_of_the_prompt(tmp_path: Path) -> None
 
 
 async def test_an_editor_learns_how_a_reply_ended(tmp_path: Path) -> None:
-    """F2: in the protocol's own words; for one that was broken off it has none but an error."""
-    cut = [chat("and ", "length")] * 4  # it is asked to go on, three times
+    """The editor receives the protocol's stop reasons. An aborted reply has none, so it is an error (F2)."""
+    cut = [chat("and ", "length")] * 4  # it is asked to continue, three times
     async with loopback(chat("Half", "content_filter"), *cut, chat("Half", "error")) as model:
         settings(tmp_path, model)
         async with connected(tmp_path) as here:

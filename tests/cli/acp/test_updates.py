@@ -128,7 +128,7 @@ def test_a_call_is_pending_then_runs_then_is_over() -> None:
 
 @given(st.text(max_size=200).filter(encodable), st.text(max_size=200).filter(encodable))
 def test_a_diff_says_what_was_and_what_will_be(old: str, new: str) -> None:
-    """B2: of a small file that is all of it, whatever its line ends and its characters."""
+    """The diff of a small file contains all of it, with any line ends and characters (B2)."""
     contents = diff_contents(diff_texts("a b.txt", old.encode(), new.encode()).text, HERE)
     if "\0" in old + new:
         assert contents == []

@@ -85,7 +85,7 @@ def test_an_approved_call_runs_and_always_is_listed_and_taken_back(stage: Path) 
     somebody.sees("wrote 'buy milk' under 'list'")
     somebody.sees("The note is written.")
     somebody.says("/new")
-    somebody.says("note")  # and is not asked again
+    somebody.says("note")  # and needs no approval the second time
     somebody.sees("note · completed")
     somebody.says("/grants")
     somebody.sees("1  allow notes.write for 'list', everywhere")
@@ -95,7 +95,7 @@ def test_an_approved_call_runs_and_always_is_listed_and_taken_back(stage: Path) 
 
 
 def test_arguments_are_edited_field_by_field(stage: Path) -> None:
-    """P3: what does not fit is told, and the fields are there again."""
+    """An invalid value is reported, and the fields are shown again (P3)."""
     somebody = person(stage)
     somebody.says("note")
     somebody.answers("e")
@@ -106,7 +106,7 @@ def test_arguments_are_edited_field_by_field(stage: Path) -> None:
     somebody.sees("which field")
     somebody.types("text")
     somebody.sees("text: ")
-    somebody.types(ALL_AWAY)  # nothing in a field that is needed
+    somebody.types(ALL_AWAY)  # an empty required field
     somebody.sees("which field")
     somebody.types("title")
     somebody.sees("title: ")
@@ -146,7 +146,7 @@ def test_a_long_text_is_edited_in_the_persons_editor(stage: Path) -> None:
 
 
 def test_an_editor_that_fails_changes_nothing_and_an_interrupt_in_one_is_its_own(stage: Path) -> None:
-    """T6: whoever presses Ctrl-C in an editor, as one does, has not stopped the turn, nor left the chat."""
+    """A user who presses Ctrl-C in an editor has not stopped the turn or left the chat (T6)."""
     editor = stage / "editor.sh"
     editor.write_text(EDITOR, "utf-8")
     editor.chmod(0o755)
@@ -162,7 +162,7 @@ def test_an_editor_that_fails_changes_nothing_and_an_interrupt_in_one_is_its_own
     somebody.types("body")
     somebody.sees("the editor is open")
     somebody.types("", CTRL_C)
-    somebody.sees("(60 lines, 1,378 characters)")  # to the letter: no line is ended by us
+    somebody.sees("(60 lines, 1,378 characters)")  # exactly, since the program adds no line end
     somebody.sees("which field")
     somebody.types("")
     somebody.sees("It is sent.")
@@ -174,7 +174,9 @@ def test_an_editor_that_fails_changes_nothing_and_an_interrupt_in_one_is_its_own
 
 
 def test_of_a_change_some_hunks_are_made_and_one_is_edited(stage: Path) -> None:
-    """B2: one by one, as in `git add --patch`; the model is told what was written."""
+    """The user decides hunk by hunk, as in `git add --patch`, and the model receives what was
+    written (B2).
+    """
     (stage / "poem.txt").write_text(POEM, "utf-8")
     somebody = person(stage)
     somebody.says("revise")
@@ -328,7 +330,7 @@ def test_who_is_told_to_end_leaves_the_terminal_as_it_was_and_the_turn_to_go_on(
 
 
 def test_a_chat_that_is_put_aside_leaves_the_terminal_as_it_was_and_takes_it_again(stage: Path) -> None:
-    """Ctrl-Z and `fg`: the shell has its cursor, and what is typed afterwards is not lost."""
+    """After Ctrl-Z and `fg`, the shell has its cursor, and later input is not lost."""
     surroundings = {**clean_environment(stage), **TERMINAL, "PS1": "shell> "}
     shell = pexpect.spawn(
         "sh", ["-i"], cwd=str(stage), env=surroundings, encoding="utf-8", timeout=PATIENCE, echo=False
@@ -362,7 +364,7 @@ def test_a_conversation_that_is_deleted_elsewhere_is_told_once_and_another_begin
     somebody.types("hello")
     somebody.sees("Unknown conversation")
     assert "begins a new one" in somebody.sees("› ")
-    somebody.sees("hello")  # what could not be said stands there again
+    somebody.sees("hello")  # the unsent message is in the field again
     somebody.types("")
     somebody.sees("How can I help?")
     assert somebody.leaves() == 0

@@ -33,7 +33,7 @@ def project(folder: Path, url: str) -> Path:
 
 
 async def test_reads_need_no_answer_a_write_one_key_and_secrets_are_asked_about(tmp_path: Path) -> None:
-    """P11: reads of a trusted folder; P1: the question about a file that looks secret."""
+    """Reads of a trusted folder run (P11), and a file that looks secret needs approval (P1)."""
     script = [
         calls("read_file", path="sums.py") + calls("grep", pattern="SECRET|return"),
         calls("write_file", path="total.py", text=NEW),
@@ -61,7 +61,7 @@ def _work(folder: Path, server: Loopback) -> None:
     somebody.answers("y")  # and no Enter
     after = somebody.sees("/undo takes them back")
     assert "⚙ write_file" in after
-    assert "return a + b" not in after  # it was shown when it was asked about
+    assert "return a + b" not in after  # the approval request showed it
     assert "1 file +2 −0" in after
     said = str(server.bodies[0])
     assert "The user ran: echo one; echo two" in said

@@ -1,4 +1,4 @@
-"""How a message may go on, while it is typed."""
+"""Check completions of a message while it is typed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a folder says to the model, and its templates of messages: only where it is trusted (P11)."""
+"""Check that instructions and prompt templates of a folder are used only if it is trusted (P11)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ pytestmark = pytest.mark.slow
 
 
 async def test_instructions_of_a_project_are_in_the_prompt_once_it_is_trusted(tmp_path: Path) -> None:
-    """P11, R2: without settings beside them, too; of two files, the first; changed, they are asked about."""
+    """This also holds without a settings file. Of two files, the first counts, and a change needs trust again
+    (P11, R2).
+    """
     async with visit(tmp_path) as here:
         here.write("src/AGENTS.md", "Say ahoy.")
         here.write("src/CLAUDE.md", "Say nothing.")

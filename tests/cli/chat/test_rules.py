@@ -21,7 +21,7 @@ def test_a_wider_rule_covers_the_next_call_and_is_listed(stage: Path) -> None:
     somebody.sees("Unknown rule 9")
     somebody.answers("2h")
     somebody.sees("Planned.")
-    somebody.says("report")  # and is not asked again
+    somebody.says("report")  # and needs no approval the second time
     somebody.sees("Reported.")
     somebody.says("diary")
     somebody.answers("N not now")
@@ -45,7 +45,7 @@ def test_a_denial_at_a_question_holds_for_the_next_call(stage: Path) -> None:
 
 
 def test_rules_are_given_by_commands(stage: Path) -> None:
-    """P11: a word that no tool has is told, with the nearest."""
+    """An unknown word is reported with the nearest known one (P11)."""
     somebody = Person("chat", folder=stage)
     somebody.says("/allow memos.writ")
     somebody.sees("Did you mean memos.write")
@@ -81,7 +81,7 @@ def test_rules_of_the_command_line_hold_in_a_chat(stage: Path) -> None:
 
 
 def test_what_is_folded_is_opened_before_a_yes_counts(stage: Path) -> None:
-    """P14: the question says how much is hidden; a no needs nothing opened."""
+    """The request states how much is hidden, and a rejection needs nothing opened (P14)."""
     settings = stage / "dragoman.toml"
     settings.write_text(f'{settings.read_text("utf-8")}\n[review]\nbig = "always"\n', "utf-8")
     somebody = Person("chat", folder=stage)
@@ -100,7 +100,7 @@ def test_what_is_folded_is_opened_before_a_yes_counts(stage: Path) -> None:
 
 @needs_cage
 def test_what_the_cage_refused_is_allowed_by_one_command(stage: Path) -> None:
-    """K3: the card shows the shield and what was refused; `/allow` asks for just that."""
+    """The card shows the shield and the refused path, and `/allow` requests exactly that (K3)."""
     settings = stage / "dragoman.toml"
     settings.write_text(settings.read_text().replace('"files", ', '"files", "shell", '))
     somebody = Person("chat", folder=stage, DRAGOMAN_SHELL_CAGE="auto")

@@ -95,7 +95,7 @@ def test_one_can_go_back_copy_and_change_conversations(stage: Path) -> None:
 
 @pytest.mark.long
 def test_going_back_before_the_first_message_begins_a_new_conversation(stage: Path) -> None:
-    """B3: the old one stays as it was, and nothing else is said of it."""
+    """The old conversation stays unchanged, without further messages about it (B3)."""
     somebody = person(stage)
     somebody.says("hello")
     somebody.sees("How can I help?")
@@ -111,7 +111,7 @@ def test_going_back_before_the_first_message_begins_a_new_conversation(stage: Pa
 
 
 def test_files_of_a_first_message_come_back_too(stage: Path) -> None:
-    """B3: also after a rule was given in the conversation that began with the undo."""
+    """This also works after a rule was added in the conversation that the undo started (B3)."""
     somebody = Person("chat", "--allow", "files.write", folder=stage)
     somebody.says("draft")
     somebody.sees("It is written.")
@@ -166,7 +166,7 @@ def test_flags_hold_with_an_agent_that_may_have_its_own(stage: Path) -> None:
 
 
 def settings_in(stage: Path) -> object:
-    """Of the only conversation."""
+    """Return the settings of the only conversation."""
     with closing(sqlite3.connect(stage / "chat.db")) as db, db:
         ((settings,),) = db.execute("SELECT settings FROM conversations").fetchall()
     db.close()

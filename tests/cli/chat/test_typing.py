@@ -1,4 +1,4 @@
-"""What a person types while a turn runs: it goes in, it waits, it stays; and nothing of it is swallowed."""
+"""Check input typed during a turn: it is sent, queued or kept, and never lost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def somebody(stage: Path) -> Person:
 
 
 def test_enter_says_it_before_the_next_step(somebody: Person) -> None:
-    """T13: it is shown, and answered in the same turn."""
+    """The message is shown, and answered in the same turn (T13)."""
     somebody.types("hello", "")
     somebody.sees("» hello")
     somebody.sees("Enter: before the next step")
@@ -91,7 +91,7 @@ def test_escape_clears_the_line_then_stops_the_turn(somebody: Person) -> None:
 
 @pytest.mark.long
 def test_a_pasted_text_comes_in_whole(somebody: Person) -> None:
-    """T13: its lines are not sent one by one."""
+    """Its lines are not sent separately (T13)."""
     somebody.types("\x1b[200~hello\rworld\x1b[201~", "")
     somebody.sees("» hello world")
     somebody.types("", ENTER)

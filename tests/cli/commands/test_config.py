@@ -1,4 +1,4 @@
-"""`dragoman config`: settings with their origins, and whether they can be followed."""
+"""Check `dragoman config`: settings with their origins, and whether they are valid."""
 
 from __future__ import annotations
 
@@ -71,7 +71,9 @@ mode = "loud"
 def test_everything_that_is_wrong_with_the_settings_is_told_at_once(
     stage: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R1: in files and in the environment; each mistake once, in a line of its own, with its place."""
+    """Errors in files and in the environment are listed together, each once, on a separate line, with its
+    place (R1).
+    """
     (stage / "wrong.toml").write_text(MISTAKES)
     monkeypatch.setenv("DRAGOMAN_SERVER_PORT", "many")
     monkeypatch.setenv("DRAGOMAN_WORKSPACE", "nowhere")

@@ -1,4 +1,4 @@
-"""What is in the store, by command: listed, shown, found, carried out and in, deleted, answered."""
+"""Check commands on the store: list, show, search, export, import, delete and answer."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def test_a_conversation_is_shown_by_the_beginning_of_its_id(folder: Path, cli: C
     listed = json.loads(cli("list", "--json").out)
     shown = cli("show", listed[1]["id"][:12]).out
     assert "you: How do I bake a cake?" in shown
-    assert "Bake it **slowly**.\n" in shown  # as it was written: what reads a pipe draws nothing
-    assert max(map(len, shown.splitlines())) < 80  # nothing is filled up with blanks
+    assert "Bake it **slowly**.\n" in shown  # as written, since output into a pipe is not rendered
+    assert max(map(len, shown.splitlines())) < 80  # no line is padded with blanks
     assert "\x1b" not in shown
     waiting = cli("show", "last").out
     assert "May delete run" in waiting
-    assert "\x1b" not in waiting  # nor what somebody has written into it
+    assert "\x1b" not in waiting  # control characters of the text are removed, too
     whole = json.loads(cli("show", listed[1]["id"], "--json").out)
     assert whole["conversation"]["title"] == "Cake"
     ambiguous = cli("show", "conv", status=1)
@@ -65,7 +65,7 @@ def test_a_conversation_is_shown_by_the_beginning_of_its_id(folder: Path, cli: C
 
 
 def test_conversations_are_pinned_tagged_and_put_away(folder: Path, cli: Cli) -> None:
-    """S1: and found again by it; what is not there cannot be taken away."""
+    """The marks also filter the list, and an unknown mark cannot be removed (S1)."""
     (cake,) = [one["id"] for one in json.loads(cli("list", "--json").out) if one["title"] == "Cake"]
     assert (
         "Cake pinned #food #at home" in cli("label", cake, "--pin", "--tag", "food", "--tag", "at home").out
@@ -109,7 +109,7 @@ def test_conversations_are_deleted_all_or_none(folder: Path, cli: Cli) -> None:
 
 
 def test_what_is_old_is_shown_first_and_then_deleted(folder: Path, cli: Cli) -> None:
-    """S1: what waits for an answer is neither."""
+    """A conversation that waits for an answer is neither shown nor deleted (S1)."""
     assert "nothing is older than 90d" in cli("rm", "--older-than", "90d").err
     with closing(sqlite3.connect(folder / "chat.db", isolation_level=None)) as db:
         db.execute("UPDATE conversations SET updated = 1e9")
@@ -164,7 +164,7 @@ def test_p6_what_waits_is_answered_once_and_within_reason(folder: Path, cli: Cli
 def test_a_rule_is_kept_by_an_answer_from_a_script(
     folder: Path, cli: Cli, flags: tuple[str, ...], kept: tuple[str, str, str | None]
 ) -> None:
-    """P11: one of those that are listed."""
+    """The rule is one of those listed (P11)."""
     assert "2  allow files.delete for everything" in cli("questions").out
     cli("answer", "last", *flags)
     with closing(sqlite3.connect(folder / "chat.db")) as db:
@@ -188,7 +188,7 @@ def test_where_nothing_is_kept_nothing_is_made(tmp_path: Path, cli: Cli) -> None
 
 
 def test_what_is_exported_to_a_terminal_does_not_control_it(stage: Path, cli: Cli) -> None:
-    """In a pipe it is what was said, to the letter."""
+    """In a pipe, the output is the exact message."""
     said = "a \x1b]0;title\x07 b\x9b2J"
     cli("run", said)
     for format in ("json", "markdown"):
@@ -202,7 +202,7 @@ def test_what_is_exported_to_a_terminal_does_not_control_it(stage: Path, cli: Cl
 
 
 def test_a_conversation_that_cannot_be_read_is_exported_raw_and_deleted(folder: Path, cli: Cli) -> None:
-    """S1: it is listed, and what is left to do with it is done by its id as with any other."""
+    """It is listed, and the remaining commands take its ID as for any other (S1)."""
     (_, cake) = json.loads(cli("list", "--json").out)
     with closing(sqlite3.connect(folder / "chat.db", isolation_level=None)) as db:
         db.execute("UPDATE conversations SET settings = '{' WHERE id = ?", (cake["id"],))
@@ -227,7 +227,7 @@ async def interrupted(tmp_path: Path) -> str:
 
 
 def test_a_conversation_in_which_nobody_is_at_work_any_more_is_deleted(interrupted: str, cli: Cli) -> None:
-    """T14: its turn is not over, and nobody runs it."""
+    """Its turn is not over, and no process runs it (T14)."""
     assert interrupted in cli("rm", "--yes", interrupted).out
 
 

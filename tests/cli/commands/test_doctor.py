@@ -1,4 +1,4 @@
-"""`dragoman doctor`: what is missing, and the command that repairs it."""
+"""Check `dragoman doctor`: it names what is missing and the command that repairs it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def spoken(stage: Path, cli: Cli) -> Path:
 
 
 def _stored(cli: Cli, *flags: str, status: int = 0) -> list[dict[str, str]]:
-    """What the doctor says of the store."""
+    """Return the doctor's findings about the store."""
     findings = json.loads(cli("doctor", "--json", *flags, status=status).out)["findings"]
     return [one for one in findings if one["name"] == "store"][1:]
 
@@ -88,7 +88,7 @@ def test_an_index_that_is_damaged_is_made_anew(spoken: Path, cli: Cli) -> None:
     with closing(sqlite3.connect(spoken)) as db:
         (page,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'turns_of_message'").fetchone()
         (size,) = db.execute("PRAGMA page_size").fetchone()
-    with spoken.open("r+b") as file:  # an index without entries: as one that was never written
+    with spoken.open("r+b") as file:  # an index without entries, like one that was never written
         file.seek((page - 1) * size)
         file.write(bytes([10, 0, 0, 0, 0, size >> 8, size & 255, 0]))
     (one, *_) = _stored(cli, status=1)
@@ -112,7 +112,7 @@ def test_an_index_that_is_damaged_is_made_anew(spoken: Path, cli: Cli) -> None:
 def test_what_cannot_be_read_is_named_with_how_to_take_it_out(
     spoken: Path, cli: Cli, damage: str, table: str, column: str
 ) -> None:
-    """S1: its rows can be had as they are, and the rest of the store goes on."""
+    """Its rows can be exported as they are, and the rest of the store works (S1)."""
     _change(spoken, damage)
     (one,) = _stored(cli, "--repair", status=1)
     assert "cannot be read" in one["said"]
@@ -135,7 +135,7 @@ def test_an_attachment_that_is_gone_is_named(spoken: Path, cli: Cli) -> None:
 
 
 def test_a_damaged_file_is_reported_and_left_alone(spoken: Path, cli: Cli) -> None:
-    """S2: mending could only lose more."""
+    """A repair could only lose more (S2)."""
     with closing(sqlite3.connect(spoken)) as db:
         (page,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'facts'").fetchone()
         (size,) = db.execute("PRAGMA page_size").fetchone()

@@ -21,7 +21,7 @@ QUESTIONS = ("What is 17 * 23?", "And 12 * 12?", "And 9 * 9?")
 
 
 def provider(body: Body) -> Reply:
-    """`good` uses the calculator if the prompt says so; `bad` never does."""
+    """`good` uses the calculator if the prompt asks for it, and `bad` never does."""
     if body["model"] == "judge":
         answer = json.loads(body["messages"][-1]["content"])["answer"]
         return says(json.dumps({"passed": "391" in answer, "reason": "The number decides."}))
@@ -33,7 +33,7 @@ def provider(body: Body) -> Reply:
 
 
 async def _chats(folder: Path) -> list[str]:
-    """Three answers that a user did not like, and one that was not rated."""
+    """Store three answers that a user disliked and one without a rating."""
     script = [
         line for _ in range(4) for line in (calls("calculator", expression="17 * 23"), says("About 400."))
     ]
@@ -73,7 +73,7 @@ async def test_ten_minutes_of_a_new_user(tmp_path: Path) -> None:
     assert "No terminal" in nobody.err
     blind = await _eval(tmp_path, "run", *both)
     assert blind.status == 2
-    assert "--judge" in blind.err  # a note of a user is judged by a model
+    assert "--judge" in blind.err  # a model judges a user's note
 
     run = (
         "run",
@@ -135,7 +135,7 @@ async def test_cases_are_made_of_what_is_searched_and_named(tmp_path: Path) -> N
     (file,) = json.loads(found.out)
     (case,) = cases(tmp_path / file)
     assert [call.tool for call in case.expect.never] == ["shell"]
-    assert case.expect.changed  # it is rated, too
+    assert case.expect.changed  # this answer has a rating, too
     async with runtime_with(tmp_path, []) as runtime:
         row = await runtime.store.turn(turns[3])
     named = await _eval(tmp_path, "add", row.message, "--contains", "25")

@@ -44,7 +44,7 @@ async def test_it_prints_facts_states_and_what_is_still_asked(tmp_path: Path) ->
     for word in ("TurnStarted", "ReplyReceived", "ApprovalAsked", "waiting", "(approve)"):
         assert word in printed
     assert "\x1b" not in printed  # piped: no colours
-    assert re.search(r"\d{10}\.\d", printed) is None  # moments are told by the clock
+    assert re.search(r"\d{10}\.\d", printed) is None  # times are shown as clock times
 
 
 async def test_as_json_it_says_the_same_to_programs(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ async def test_as_json_it_says_the_same_to_programs(tmp_path: Path) -> None:
 
 
 async def test_names_and_errors_neither_control_the_terminal_nor_break_the_table(tmp_path: Path) -> None:
-    """What a model calls a tool may look like marks of the table, or like commands to the terminal."""
+    """A tool name from a model can look like table markup or like terminal control sequences."""
     hostile = "no[/x][bold]such\x1b]0;title\x07\x9b31m\u202e"
     async with runtime_with(tmp_path, [calls(hostile), says("done")]) as runtime:
         turn = await runtime.send("go")

@@ -89,7 +89,7 @@ async def _program_without_folder(folder: Path, *words: str) -> Ended:
 
 
 async def test_a_conflict_is_an_error_that_names_the_files(tmp_path: Path, work: Path) -> None:
-    """B3: without a terminal nobody can be asked."""
+    """Without a terminal, the command cannot ask the user (B3)."""
     turn = await _changed(tmp_path)
     (work / "a.txt").write_text("mine")
     refused = await _program(tmp_path, "revert", turn, "--files-only")
@@ -124,7 +124,7 @@ async def test_blame_names_the_turn_and_what_it_was_asked(tmp_path: Path, work: 
 
 
 async def test_what_is_deleted_takes_its_records_along(tmp_path: Path, work: Path) -> None:
-    """B1: `dragoman rm`, from whichever folder it is typed."""
+    """This holds for `dragoman rm` in any folder (B1)."""
     await _changed(tmp_path)
     (kept,) = (tmp_path / "chat.db.files" / "snapshots").glob("*.db")
     with closing(sqlite3.connect(kept)) as db, db:

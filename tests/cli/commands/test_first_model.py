@@ -18,7 +18,7 @@ from tests.patience import PATIENCE
 from tests.providers.local.hub_site import REPO, hub_site
 
 pytestmark = pytest.mark.slow
-# As it runs where the extra `local` is not installed.
+# Start the program as if the extra `local` were not installed.
 BARE = """import sys
 sys.modules["xllamacpp"] = None
 from dragoman.cli.start import run
@@ -81,7 +81,7 @@ async def test_the_chat_asks_for_a_model_and_says_what_each_choice_needs(tmp_pat
             see("press Enter: ", "")
             see("Ctrl-D leaves: ", "3")
             see("a number, or ORG/REPO", REPO)
-            person.expect_exact("start Ollama or LM Studio")  # before anything is downloaded
+            person.expect_exact("start Ollama or LM Studio")  # before any download
             person.expect_exact("Ctrl-D leaves: ")
             person.sendeof()
             person.expect(pexpect.EOF)

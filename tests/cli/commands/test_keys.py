@@ -1,4 +1,4 @@
-"""`dragoman keys`: stored where nobody else reads them, tested with one request, shown nowhere."""
+"""Check `dragoman keys`: a key is stored privately, tested with one request, and never shown."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def test_s6_a_key_is_stored_tested_listed_and_removed(tmp_path: Path) -> N
     assert json.loads((await run(tmp_path, "list", "--json")).out) == [
         {"provider": "acme", "name": "ACME_API_KEY", "source": "file"}
     ]
-    failed = await run(tmp_path, "set", "acme", stdin=f"{KEY}\n")  # nobody is at that address any more
+    failed = await run(tmp_path, "set", "acme", stdin=f"{KEY}\n")  # the server at that address is gone
     assert "The test failed" in failed.err
     assert "ACME_API_KEY is removed" in (await run(tmp_path, "remove", "acme")).out
     assert "No stored key of acme" in (await run(tmp_path, "remove", "acme", status=2)).err

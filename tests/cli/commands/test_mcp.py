@@ -1,4 +1,4 @@
-"""`dragoman mcp`: servers are written down, listed, tried out, taken out; the rest of a file stays."""
+"""Check `dragoman mcp`: it adds, lists, tests and removes servers, and keeps the rest of the file."""
 
 from __future__ import annotations
 
@@ -159,7 +159,9 @@ def test_servers_of_every_file_that_holds_here_are_listed(tmp_path: Path) -> Non
 def test_a_server_is_taken_out_of_the_file_that_it_stands_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the page added stands in the person's own file; where both have it, the one that counts goes."""
+    """The web UI adds servers to the user's own file. If both files have the server, the effective entry is
+    removed.
+    """
     own, here = tmp_path / "config" / "dragoman" / "dragoman.toml", tmp_path / "dragoman.toml"
     own.parent.mkdir(parents=True)
     own.write_text("[mcp.mine]\ncommand = 'a'\n[mcp.both]\ncommand = 'a'\n")

@@ -1,4 +1,4 @@
-"""`dragoman models`: what there is, what it costs, and what is ready to use."""
+"""Check `dragoman models`: available models, their prices, and which are ready to use."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_the_list_can_be_of_some_providers() -> None:
 def test_what_servers_refuse_is_shown_and_can_be_forgotten(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """R9: with when it is asked again."""
+    """The list shows when each is requested again (R9)."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     lessons = Lessons(data_folder() / FILE)
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""`dragoman people`: keys that are printed once and stored as hashes."""
+"""Check `dragoman people`: keys are printed once and stored as hashes."""
 
 from __future__ import annotations
 

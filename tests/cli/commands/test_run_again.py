@@ -62,7 +62,7 @@ async def test_without_a_message_the_interrupted_turn_goes_on(tmp_path: Path) ->
 
 
 async def test_with_a_message_the_interrupted_turn_is_closed(tmp_path: Path) -> None:
-    """T14: and what is said then is answered."""
+    """The new message is answered (T14)."""
     ended = await again(tmp_path, says("Hello."), said=("Hi!",))
     assert (ended.status, ended.result["text"]) == (0, "Hello.")
     assert "closed turn" in ended.err
@@ -71,7 +71,7 @@ async def test_with_a_message_the_interrupted_turn_is_closed(tmp_path: Path) -> 
 
 
 async def test_a_turn_whose_model_is_not_there_is_not_given_to_another(tmp_path: Path) -> None:
-    """T14: it can be closed."""
+    """The turn can be closed (T14)."""
     ended = await again(tmp_path, says("never"), model="other/m")
     assert ended.status != 0
     assert "mine" in ended.result["error"]

@@ -1,4 +1,4 @@
-"""How `dragoman run` ends where a reply did not end as it should: its exit status, and what it says."""
+"""Check the exit status and the output of `dragoman run` for replies that ended abnormally."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ async def test_the_exit_status_says_how_the_reply_ended(
 
 
 async def test_it_is_told_beside_the_answer(tmp_path: Path) -> None:
-    """T8: what had come is on standard output, what became of it is not."""
+    """The partial answer is on standard output, and its outcome is not (T8)."""
     async with loopback(gemini("Half a sen", "SAFETY")) as server:
         write_settings(server, tmp_path, "gemini")
         ended = await program("run", "--model", "acme/m", "--store", "chat.db", "Go", folder=tmp_path)
@@ -141,13 +141,15 @@ async def test_what_was_learned_is_told_beside_the_answer(tmp_path: Path) -> Non
 
 
 def _messages_in(store: Path) -> int:
-    """How many are stored: a request may be out a moment before the reply that it sends back is."""
+    """Return the number of stored messages: a request can be sent just before the reply that it returns is
+    stored.
+    """
     with closing(sqlite3.connect(store)) as db:
         return int(db.execute("SELECT count(*) FROM messages").fetchone()[0])
 
 
 async def test_a_turn_that_was_killed_in_a_pause_goes_on_with_it(tmp_path: Path) -> None:
-    """S3: the paused reply is sent back as it is, by the next process."""
+    """The next process sends the paused reply back unchanged (S3)."""
     paused = messages("Let me look.", "pause_turn", SEARCH)
     stalls = Stream((), then="stalls")
     async with loopback(paused, stalls, messages(" Dragons.")) as server:
@@ -182,7 +184,7 @@ async def test_a_turn_that_was_cancelled_in_a_pause_leaves_nothing_half_called(t
 
 
 async def test_a_reply_that_was_continued_is_printed_in_one_piece(tmp_path: Path) -> None:
-    """H10: a word that was cut in half is whole in a file; our own prompt is in no export."""
+    """A word that was cut in half is whole in the file, and the internal prompt is in no export (H10)."""
     async with loopback(chat("A drag", "length"), chat("oman interprets.")) as server:
         write_settings(server, tmp_path, "openai_chat")
         ended = await program("run", *SAID[:-1], "Who?", folder=tmp_path)

@@ -29,7 +29,7 @@ async def test_a_conversation_goes_on_in_the_store_of_the_settings(stage: Path) 
 async def test_a_conversation_is_answered_by_its_own_model_or_by_the_one_that_is_named_now(
     tmp_path: Path,
 ) -> None:
-    """R1: and of one that is not asked, nothing is told."""
+    """A model that is not used is not mentioned (R1)."""
     settings = 'store = "chat.db"\n[providers.acme]\nbase_url = "{}"\nlocal = true\n'
     async with loopback(says("One."), says("Two.")) as server:
         (tmp_path / "dragoman.toml").write_text(settings.format(server.url), "utf-8")
@@ -50,7 +50,7 @@ async def test_a_conversation_is_answered_by_its_own_model_or_by_the_one_that_is
 
 
 async def test_flags_hold_with_an_agent_that_has_its_own(tmp_path: Path) -> None:
-    """R1: in a new conversation as in one that goes on."""
+    """This holds in a new conversation and in a resumed one (R1)."""
     settings = 'store = "chat.db"\nmodel = "acme/one"\n[providers.acme]\nbase_url = "{}"\nlocal = true\n'
     agent = '[agents.coder]\ndescription = "Codes."\nprompt = "Code."\nmodel = "acme/its"\nmode = "off"\n'
     async with loopback(says("One."), says("Two.")) as server:

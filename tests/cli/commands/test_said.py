@@ -1,4 +1,6 @@
-"""Said, not swallowed: slips in settings and names, tables at a terminal, and what doctor and tools found."""
+"""Check messages about typos in settings and names, tables at a terminal, and findings of doctor and
+tools.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ pytestmark = pytest.mark.slow
 def test_a_slip_of_the_command_line_is_status_2(
     stage: Path, cli: Cli, arguments: tuple[str, ...], words: str
 ) -> None:
-    """Said in a line, and nothing is left behind."""
+    """The error is one line, and no files are left."""
     assert words in cli(*arguments, status=2).err
     assert json.loads(cli("list", "--json").out) == []
 
@@ -66,7 +68,7 @@ def test_a_table_has_heads_at_a_terminal_and_none_in_a_pipe(stage: Path, cli: Cl
 
 
 def test_who_deletes_is_told_the_title_first(stage: Path, cli: Cli) -> None:
-    """And nobody is asked about what is not there."""
+    """A missing conversation needs no confirmation."""
     cli("run", "hello")
     nobody = Person("rm", "nosuch", folder=stage)
     assert "Delete" not in nobody.sees("Unknown conversation 'nosuch'")
@@ -78,7 +80,7 @@ def test_who_deletes_is_told_the_title_first(stage: Path, cli: Cli) -> None:
 
 
 def test_who_goes_away_from_a_question_of_a_run_has_not_said_no(stage: Path, cli: Cli) -> None:
-    """P6: it waits, and can be resumed."""
+    """The request waits and can be resumed (P6)."""
     somebody = Person("run", "note", folder=stage)
     somebody.sees("your choice:")
     somebody.types("", CTRL_D)
@@ -103,7 +105,7 @@ def test_who_goes_away_from_a_question_of_a_run_has_not_said_no(stage: Path, cli
 
 
 def test_nothing_is_printed_behind_a_question(stage: Path) -> None:
-    """P7: one call waits for its answer while another one runs and ends: that is told afterwards."""
+    """While one call waits for its answer, another runs and ends. Its output is printed afterwards (P7)."""
     somebody = Person("run", "two", folder=stage)
     somebody.sees("your choice: ")
     somebody.types("y")
@@ -157,7 +159,7 @@ async def test_the_doctor_says_of_other_providers_what_they_answered(tmp_path: P
 
 
 def test_tools_are_those_that_the_model_is_offered(stage: Path, cli: Cli) -> None:
-    """C11: an empty group is no group."""
+    """An empty group is not listed (C11)."""
     shown = cli("tools").out
     assert "offered to stage/model" in shown
     assert "skills" not in shown
@@ -189,7 +191,7 @@ async def test_an_answer_without_an_end_is_cut_off(tmp_path: Path) -> None:
 
 
 async def test_an_answer_of_a_type_is_printed_as_the_value_it_is(tmp_path: Path) -> None:
-    """R8: what did not fit is asked for again, and stands nowhere on standard output."""
+    """A reply that did not fit is requested again and never printed on standard output (R8)."""
     schema = {"type": "object", "properties": {"total": {"type": "integer"}}, "required": ["total"]}
     (tmp_path / "schema.json").write_text(json.dumps(schema), "utf-8")
     (tmp_path / "wrong.json").write_text("[1", "utf-8")

@@ -61,7 +61,7 @@ async def test_the_link_lets_one_in_and_an_interrupt_ends_the_server(stage: Path
 
 @pytest.mark.long
 async def test_the_browser_is_opened_without_the_token_in_a_command_line(stage: Path) -> None:
-    """U1: every user of a machine can read what a browser is called with."""
+    """Every user of a machine can read the command line of the browser (U1)."""
     browser = stage / "browser.sh"
     browser.write_text(
         f'#!/bin/sh\necho "$@" > {stage}/called.new\nmv {stage}/called.new {stage}/called\n', "utf-8"
@@ -111,9 +111,7 @@ async def test_another_link_is_printed_for_whoever_runs_the_server_and_nobody_el
         process.send_signal(signal.SIGINT)
         await asyncio.wait_for(process.communicate(), PATIENCE)
     assert not file.exists()
-    file.write_text(
-        '{"url": "http://127.0.0.1:1", "key": "x"}', "utf-8"
-    )  # as a server that was killed leaves it
+    file.write_text('{"url": "http://127.0.0.1:1", "key": "x"}', "utf-8")  # as a killed server leaves it
     ended = await program("link", folder=stage)
     assert (ended.status, ended.out) == (1, "")
     assert "no server runs" in ended.err
@@ -121,7 +119,7 @@ async def test_another_link_is_printed_for_whoever_runs_the_server_and_nobody_el
 
 @pytest.mark.long
 async def test_of_several_servers_on_one_store_one_is_asked_for_by_its_port(stage: Path) -> None:
-    """U1: and what a killed one left behind is gone."""
+    """The file of a killed server is removed (U1)."""
     first, second = [await started("serve", "--port", "0", folder=stage) for _ in range(2)]
     try:
         lines = []
@@ -161,7 +159,7 @@ def test_enter_at_the_servers_terminal_prints_another_link(stage: Path) -> None:
 
 @pytest.mark.long
 async def test_a_server_whose_terminal_has_gone_goes_on_and_reads_it_no_more(stage: Path) -> None:
-    """U1: each look at it failed, was logged, and was followed by the next at once."""
+    """Each read used to fail, was logged, and was repeated immediately (U1)."""
     import fcntl
     import pty
     import termios
@@ -188,7 +186,7 @@ async def test_a_server_whose_terminal_has_gone_goes_on_and_reads_it_no_more(sta
         url = line[line.index("http://") :].partition("/?token=")[0]
         os.write(person, b"\n")
         async with asyncio.timeout(PATIENCE):
-            while b"token=" not in await process.stdout.readline():  # what greets comes first
+            while b"token=" not in await process.stdout.readline():  # skip the greeting
                 pass
         os.close(person)
         async with aiohttp.ClientSession(url) as client:

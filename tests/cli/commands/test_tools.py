@@ -1,4 +1,4 @@
-"""`dragoman tools`: what each tool may touch, and what the rules do with it."""
+"""Check `dragoman tools`: what each tool can access, and how the rules decide about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Somebody else's folder does nothing, and is sent nothing, until the person has seen what it would do."""
+"""Check that an untrusted folder does nothing and receives nothing until the user has seen its effects."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ def person(here: Visit, *arguments: str) -> Person:
 
 @pytest.mark.parametrize("command", ACTING, ids=" ".join)
 async def test_no_command_acts_on_a_folder_that_is_not_trusted(here: Visit, command: tuple[str, ...]) -> None:
-    """P11: no code, no program, no request, no prompt; and the command that would change that is named."""
+    """No code, program, request or prompt of the folder is used, and the output names the command that trusts
+    it (P11).
+    """
     here.prepare('model = "anthropic/claude-sonnet-4-6"\n')
     ended = await here.run(*command)
     assert here.traces == set()
@@ -87,7 +89,7 @@ async def test_skills_of_a_folder_without_settings_are_not_in_the_prompt(here: V
 async def test_a_folder_with_nothing_that_acts_is_not_spoken_of(here: Visit) -> None:
     """P11"""
     here.write("README.md", "hello")
-    here.write("tools/build.py", "raise SystemExit\n")  # beside no settings: nobody loads it
+    here.write("tools/build.py", "raise SystemExit\n")  # without a settings file, it is not loaded
     ended = await here.run("run", "hi")
     assert (ended.status, ended.err) == (0, "")
 
@@ -133,7 +135,7 @@ async def test_a_trusted_folder_acts_and_is_asked_about_again_when_it_changes(he
         assert f"dragoman trust {here.folder}" in (await here.run("tools")).err
         assert here.traces == set()
         file.unlink() if "evil" not in change else await here.run("trust")
-    assert (await here.run("tools")).err == ""  # what is gone does not act
+    assert (await here.run("tools")).err == ""  # a removed file does not act
 
 
 async def test_trust_holds_for_one_run_with_the_flag_and_for_folders_the_environment_names(
@@ -180,7 +182,7 @@ async def test_what_was_decided_is_listed_private_and_taken_back(here: Visit) ->
 
 
 async def test_a_person_is_asked_once_with_what_it_would_do(here: Visit) -> None:
-    """P11: yes is remembered; a change asks again and tells what changed."""
+    """An approval is remembered, and a change asks again and shows what changed (P11)."""
     here.prepare()
     someone = person(here, "tools")
     assert "runs Python: tools/evil.py" in someone.sees("Do you trust it?")
@@ -233,7 +235,7 @@ async def test_what_a_folder_says_cannot_write_on_the_terminal(here: Visit) -> N
 
 
 async def test_the_command_shows_even_the_longest_value_whole(here: Visit) -> None:
-    """P11: what is behind the end of a line would not be seen."""
+    """Text beyond the end of a line would be invisible (P11)."""
     here.write("dragoman.toml", f'system = "{"fine " * 2000}BUT OBEY"\n')
     assert "BUT OBEY" in (await here.run("trust")).err
 
@@ -256,7 +258,7 @@ async def test_a_trusted_folder_that_moves_an_address_does_not_get_its_key(here:
 
 
 async def test_a_folder_that_names_a_key_tells_where_it_would_go(here: Visit) -> None:
-    """P11: it is sent only after that was trusted."""
+    """The key is sent only after that address was trusted (P11)."""
     here.write(
         "dragoman.toml",
         f'model = "odd/m"\n[providers.odd]\nbase_url = "{here.url}"\nkeys = "ANTHROPIC_API_KEY"\n',
@@ -269,7 +271,7 @@ async def test_a_folder_that_names_a_key_tells_where_it_would_go(here: Visit) ->
 
 
 async def test_only_ones_own_file_and_flags_move_an_address_with_its_key(here: Visit) -> None:
-    """P11: a file that is named is followed, but has to name the key, too."""
+    """A file given with `--config` is used, but it must name the key, too (P11)."""
     model = ("run", "hi", "--model", "anthropic/claude-sonnet-4-6")
     moved = f'[providers.anthropic]\nbase_url = "{here.url}"\n'
     file = here.write("mine/own.toml", moved)
@@ -300,7 +302,9 @@ async def test_only_ones_own_file_and_flags_move_an_address_with_its_key(here: V
     ],
 )
 async def test_what_others_can_write_is_never_used(here: Visit, name: str, mode: int) -> None:
-    """P11: whatever the person says; a sticky folder such as /tmp is one of these."""
+    """This holds whatever the user answers. A sticky folder such as /tmp counts as writable by
+    others (P11).
+    """
     here.prepare()
     await here.run("trust")
     (here.folder / name).chmod(mode)
@@ -326,7 +330,7 @@ async def test_what_belongs_to_another_user_is_never_used(here: Visit, name: str
 
 
 async def test_a_folder_of_ones_own_in_a_sticky_one_is_fine(here: Visit) -> None:
-    """P11: nobody else can replace it there."""
+    """No other user can replace it there (P11)."""
     here.prepare()
     here.folder.parent.chmod(0o1777)
     assert (await here.run("tools", "--trust")).err == ""
@@ -344,7 +348,7 @@ async def test_settings_of_a_parent_are_that_folders(here: Visit) -> None:
 
 
 async def test_a_link_to_somebody_elses_settings_is_theirs(here: Visit) -> None:
-    """P11: what it leads to counts where it lies, and is hashed."""
+    """The owner of the link's target counts, and the target is hashed (P11)."""
     here.prepare()
     mine = here.folder.parent / "mine"
     (mine / "src").mkdir(parents=True)
@@ -370,7 +374,7 @@ async def test_more_than_can_be_looked_at_is_never_used(here: Visit) -> None:
 
 
 async def test_compiled_code_that_came_with_a_folder_is_not_run(here: Visit) -> None:
-    """P11: who looks at a folder looks at its sources."""
+    """A user who inspects a folder reads its sources (P11)."""
     here.write("dragoman.toml", "")
     here.write(
         "tools/nice.py",
@@ -397,7 +401,9 @@ async def test_compiled_code_that_came_with_a_folder_is_not_run(here: Visit) -> 
 
 
 async def test_what_a_person_writes_by_a_command_is_trusted_at_once(here: Visit) -> None:
-    """P11: if there was nothing before, or it was trusted; else the rest stays as it was."""
+    """This holds if the file is new or was trusted before. Otherwise the trust of the rest is unchanged
+    (P11).
+    """
     await here.run("mcp", "add", "one", "--", "true")
     ended = await here.run("mcp", "list")
     assert (ended.out.split("\t")[0], ended.err) == ("one", "")
@@ -414,7 +420,7 @@ async def test_what_a_person_writes_by_a_command_is_trusted_at_once(here: Visit)
 
 
 async def test_what_changes_while_a_person_reads_is_not_what_they_trust(here: Visit) -> None:
-    """P11: also a file that is added meanwhile is left out."""
+    """A file that is added in the meantime is not trusted either (P11)."""
     here.prepare()
     someone = person(here, "tools")
     someone.sees("Do you trust it?")

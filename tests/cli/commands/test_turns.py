@@ -52,7 +52,7 @@ async def listed(folder: Path) -> list[dict[str, object]]:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 async def test_a_signal_that_ends_a_program_cancels_its_turn(tmp_path: Path, number: signal.Signals) -> None:
-    """T6: nothing is left that looks as if it ran."""
+    """No turn is left that looks as if it were running (T6)."""
     async with loopback(STALLS) as server:
         process = await run_until_it_writes(tmp_path, server)
         process.send_signal(number)
@@ -63,7 +63,7 @@ async def test_a_signal_that_ends_a_program_cancels_its_turn(tmp_path: Path, num
 
 
 async def test_a_signal_that_is_ignored_stays_so() -> None:
-    """T6: `nohup dragoman run … &`, whose terminal is closed."""
+    """The case is `nohup dragoman run … &` with a terminal that closes (T6)."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with Interrupts(*ENDING):
@@ -107,7 +107,7 @@ async def test_a_killed_run_is_listed_as_interrupted_and_resumed_by_its_own_mode
 
 
 async def test_a_turn_goes_on_with_its_own_tools_where_nothing_names_a_model(tmp_path: Path) -> None:
-    """T14: the model in the box, which has fewer, would be taken there, and has no part in it."""
+    """The bundled model would be the default there, offers fewer tools, and does not take part (T14)."""
     async with loopback(STALLS, says("a time.")) as server:
         process = await run_until_it_writes(tmp_path, server, "--model", "acme/first")
         process.send_signal(KILL)
@@ -196,7 +196,9 @@ async def test_a_subagent_that_was_interrupted_goes_on_with_the_turn_that_called
 
 
 async def test_a_chat_does_not_go_on_unasked_with_what_others_left(tmp_path: Path) -> None:
-    """T14: it says so; a request costs money, and may go to a model that is meant for something else."""
+    """The chat reports such a turn instead. A request costs money, and could go to a model that is meant for
+    another purpose (T14).
+    """
     from tests.cli.person import Person
 
     async with loopback(STALLS) as server:

@@ -1,4 +1,4 @@
-"""`dragoman usage` and `GET /api/usage?by=…`: what was spent, for whoever pays."""
+"""Check `dragoman usage` and `GET /api/usage?by=…`: the costs, for the user who pays."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.server.site import served
 
 
 def test_sums_are_told_by_what_was_asked_for() -> None:
-    """O3: what has no price is counted, and does not spoil the sum."""
+    """Models without a price are counted, and do not invalidate the sum (O3)."""
     rows = [
         Spending("2026-11-01", "ada", "m", replies=2, input=10, cost=0.5, unpriced=1),
         Spending("2026-11-01", "bob", "m", replies=1, input=5, cost=1.0),

@@ -37,7 +37,7 @@ def test_a_question_about_a_write_shows_the_diff_and_no_escaped_text() -> None:
 
 
 def test_what_would_control_the_terminal_is_shown_as_its_number() -> None:
-    """B2 × P1: whoever decides sees what is there."""
+    """The user who decides sees every character (B2 × P1)."""
     diff = diff_texts("f", b"", "x\x1b[2K\u202ey\n".encode()).text
     printed = render_diff(diff).plain
     assert "\\u001b[2K\\u202ey" in printed

@@ -1,4 +1,4 @@
-"""Markdown at a terminal: finished blocks while it streams in, and nothing that a model wrote gets lost."""
+"""Check Markdown at a terminal: it prints finished blocks during streaming, and loses no model output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `dragoman run` prints."""
+"""Check the output of `dragoman run`."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def printed(output: TextOutput, out: StringIO) -> str:
 
 
 def test_a_turn_that_was_over_before_it_was_looked_at_is_printed_all_the_same() -> None:
-    """T13: what was queued behind a run may be answered faster than the run looks."""
+    """A message queued after a run can be answered before the run reads its events (T13)."""
     out = StringIO()
     assert printed(TextOutput(out), out) == "First.\nThen.\n"
 
 
 def test_what_a_provider_says_of_its_error_controls_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    """O2: it is somebody else's text, wherever it is printed."""
+    """An error text of a provider is untrusted wherever it is printed (O2)."""
     said = "A\x1b]0;title\x07B\x1b[2JC\x9b31mD\u202eE"
     TextOutput(StringIO()).end(e.TurnEnd("error", "", Usage(), said))
     assert capsys.readouterr().err == "dragoman: ABC31mDE\n"

@@ -28,7 +28,7 @@ def png(picture: Image.Image) -> bytes:
 
 
 def drawn(text: str) -> dict[tuple[int, int], tuple[int, int, int]]:
-    """What a terminal would draw: colours in percent, by column and row."""
+    """Return what a terminal would draw: colors in percent, by column and row."""
     found = re.fullmatch(r'\x1bP0;1q"1;1;\d+;\d+(.*)\x1b\\', text, re.DOTALL)
     assert found
     colours: dict[str, tuple[int, int, int]] = {}
@@ -73,7 +73,7 @@ def test_large_and_odd_pictures_are_made_small_and_told_from_none() -> None:
     text = sixels(png(Image.new("RGBA", (1500, 450), (0, 0, 255, 0))))
     assert text is not None
     assert '"1;1;800;240' in text
-    assert set(drawn(text).values()) == {(100, 100, 100)}  # what is transparent is white
+    assert set(drawn(text).values()) == {(100, 100, 100)}  # transparent pixels are white
     assert sixels(b"\x89PNG no picture") is None
 
 
@@ -99,13 +99,15 @@ def test_each_terminal_is_shown_what_it_understands(
 
 
 def test_a_picture_that_is_a_program_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pillow gives PostScript to Ghostscript, and what a model or a page calls a picture may be that."""
+    """Pillow passes PostScript to Ghostscript, and a file that a model or a page calls an image can be
+    PostScript.
+    """
     ran = tmp_path / "ran"
     ghostscript = tmp_path / "gs"
     ghostscript.write_text(f"#!/bin/sh\ntouch {ran}\n")
     ghostscript.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setattr(EpsImagePlugin, "gs_binary", None)  # it is looked for once a process
+    monkeypatch.setattr(EpsImagePlugin, "gs_binary", None)  # Pillow searches for it once per process
     drawing = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\nshowpage\n"
     assert sixels(drawing) is None
     assert not ran.exists()

@@ -1,4 +1,4 @@
-"""The live view of a turn: it draws over what it has drawn alone, so that nothing of an answer gets lost."""
+"""Check the live view of a turn: it overwrites only its own lines, so no part of an answer is lost."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def test_one_thread_draws() -> None:
 
 
 async def test_what_is_finished_stands_there_once() -> None:
-    """Right away, and not when what moves is drawn the next time."""
+    """The finished line appears immediately, and not with the next redraw."""
     terminal = Terminal()
     with screen_on(terminal) as screen:
         screen.show(e.TextDelta(text="The first paragraph.\n"))

@@ -1,4 +1,4 @@
-"""What a provider did itself, and the sources of an answer, at the terminal and in an exported file."""
+"""Check a provider's own steps and the sources of an answer, at the terminal and in an exported file."""
 
 from __future__ import annotations
 

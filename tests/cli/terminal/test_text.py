@@ -1,4 +1,4 @@
-"""Text on its way to a terminal: what would control it is left out, what is long is cut."""
+"""Check text for a terminal: control characters are removed, and long text is cut."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_paths_are_shown_from_the_folder_of_the_person() -> None:
 
 
 def test_p14_a_long_line_counts_as_many() -> None:
-    """P14: an argument in one line folds like one in many; opened, it is whole."""
+    """An argument in one line folds like one in many lines, and is complete when opened (P14)."""
     line = "x" * 600_000 + "the end"
     assert rows(line) > 3_000
     assert "the end" not in head(line, 200)

@@ -43,7 +43,7 @@ TOOLS = frozenset({"where"})
 
 @st.composite
 def replies(draw: st.DrawFn, step: int) -> list[e.Event]:
-    """A request, what came of it, and what was done with its calls."""
+    """Draw a request with its reply and the outcome of its calls."""
     events: list[e.Event] = [e.StepStart(step, 1, f"msg_{step}", None, "some/model")]
     calls: list[tuple[str, str]] = []
     for number in range(draw(st.integers(0, 4))):
@@ -67,7 +67,7 @@ def replies(draw: st.DrawFn, step: int) -> list[e.Event]:
         state = CallState.REJECTED if rejected else CallState.COMPLETED
         if tool != "where" or rejected:
             events.append(e.CallEnd(id, tool, {"n": 1}, state, ToolResult("done")))
-    for id, tool in calls:  # what the caller ran comes back last
+    for id, tool in calls:  # calls that the caller ran come back last
         if any(isinstance(event, e.CallStart) and event.call == id and event.client for event in events):
             events.append(e.CallEnd(id, tool, {"n": 1}, CallState.COMPLETED, ToolResult("done")))
     return [*events, e.StepEnd(step, Usage())]
@@ -157,8 +157,9 @@ def test_a_stored_turn_reads_as_it_did_while_it_ran(turn: list[e.Event]) -> None
 
 @given(turns(), st.data())
 def test_a_turn_that_goes_on_elsewhere_reads_as_one(turn: list[e.Event], data: st.DataObject) -> None:
-    """F1 × S3: what the first owner showed and the second has stored is shown once; what it had only begun
-    breaks the reply off."""
+    """Output that the first owner showed and the second one has stored is shown once. Output that was only
+    begun aborts the reply (F1 × S3).
+    """
     steps = [at for at, event in enumerate(turn) if isinstance(event, e.StepStart)]
     cut = data.draw(st.integers(0, len(turn) - 1))
     begun = max((at for at in steps if at <= cut), default=cut)
@@ -180,5 +181,5 @@ def _items(pieces: Sequence[Piece]) -> list[Any]:
 
 
 def _texts(pieces: Sequence[Piece]) -> str:
-    """Thoughts may come twice: nobody takes them for the answer."""
+    """Return the text. Reasoning can come twice, since no client takes it for the answer."""
     return "".join(piece.text for piece in pieces if isinstance(piece, PartDelta) and piece.kind == "text")

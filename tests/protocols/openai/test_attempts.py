@@ -1,4 +1,4 @@
-"""Requests that an SDK of OpenAI's sends again of its own accord."""
+"""Check requests that an OpenAI SDK repeats by itself."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ async def create(client: Any, api: str, **more: Any) -> str:
 async def test_what_is_sent_again_after_a_restart_is_answered_by_the_turn_that_it_began(
     tmp_path: Path, api: str
 ) -> None:
-    """S3 × F2: while it runs, and when it is over; who asks the same without being an SDK asks anew."""
+    """This holds while the turn runs and when it is over. The same request without the header of an SDK
+    starts a new turn (S3 × F2).
+    """
     gate = asyncio.Event()
     wait = waiting(gate)
 
@@ -62,7 +64,7 @@ async def test_what_is_sent_again_after_a_restart_is_answered_by_the_turn_that_i
 
 
 async def test_so_is_a_history_of_another_program_that_ends_with_its_own_results(tmp_path: Path) -> None:
-    """S3 × F2: the answer alone is told, and none of what the caller brought."""
+    """The response contains only the answer, and nothing that the caller sent (S3 × F2)."""
     gate = asyncio.Event()
     wait = waiting(gate)
     made = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
@@ -91,8 +93,9 @@ async def test_so_is_a_history_of_another_program_that_ends_with_its_own_results
 
 @pytest.mark.parametrize("api", ["chat", "responses"])
 async def test_a_retry_joins_a_turn_that_was_cancelled(tmp_path: Path, api: str) -> None:
-    """T6 × T14: retry x cancelled turn. Who hung up has cancelled it, and no tool runs twice for the retry;
-    the same request, counted as the first, begins a new turn."""
+    """The client that disconnected has cancelled the turn, and no tool runs twice for the retry. The same
+    request, counted as the first, begins a new turn (T6 × T14: retry x cancelled turn).
+    """
     ran: list[str] = []
     gate = asyncio.Event()
 
@@ -122,7 +125,7 @@ async def test_a_retry_joins_a_turn_that_was_cancelled(tmp_path: Path, api: str)
 
 @pytest.mark.parametrize("api", ["chat", "responses"])
 async def test_an_idempotency_key_is_for_one_request(tmp_path: Path, api: str) -> None:
-    """Two at the same moment begin one turn; another body is refused in OpenAI's own form."""
+    """Two requests at the same moment begin one turn, and another body is refused in OpenAI's own form."""
     key = {"Idempotency-Key": "one"}
     async with called(tmp_path, [says("Once."), says("Twice.")]) as (client, site):
         both = await asyncio.gather(*(create(client, api, extra_headers=key) for _ in range(2)))

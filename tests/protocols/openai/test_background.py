@@ -35,7 +35,7 @@ async def ended(client: openai.AsyncOpenAI, id: str) -> responses.Response:
 
 
 async def test_one_in_the_background_is_polled(tmp_path: Path) -> None:
-    """F2: nobody has to listen."""
+    """No client needs to listen (F2)."""
     gate = asyncio.Event()
     async with called(tmp_path, [calls("wait"), says(STORY)], tools=[waiting(gate)]) as (client, _):
         begun = await client.responses.create(model=MODEL, input="A story", background=True)
@@ -45,7 +45,7 @@ async def test_one_in_the_background_is_polled(tmp_path: Path) -> None:
 
 
 async def test_its_stream_may_be_left_and_followed_from_any_event_on(tmp_path: Path) -> None:
-    """F2, S3: what comes is what would have come, while it runs; when it is over, its end has everything."""
+    """The remaining events are the same while it runs, and the final event contains everything (F2, S3)."""
     gate = asyncio.Event()
     script = [says(STORY) + calls("wait"), says("The end.")]
     async with called(tmp_path, script, tools=[waiting(gate)]) as (client, _):
@@ -71,7 +71,7 @@ async def test_its_stream_may_be_left_and_followed_from_any_event_on(tmp_path: P
 
 
 async def test_it_goes_on_after_a_restart(tmp_path: Path) -> None:
-    """S3 × F2: who was listening hears nothing wrong, and follows it again where it runs now."""
+    """A listening client sees no error, and resumes at the restarted server (S3 × F2)."""
     gate = asyncio.Event()
     wait = waiting(gate)
 
@@ -95,7 +95,7 @@ async def test_it_goes_on_after_a_restart(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("streamed", [True, False])
 async def test_a_server_that_stops_cancels_nothing(tmp_path: Path, *, streamed: bool) -> None:
-    """S3 × F2: it is not the caller who went, and the turn goes on when the server is back."""
+    """The caller did not disconnect, so the turn resumes with the server (S3 × F2)."""
     gate = asyncio.Event()
     wait = waiting(gate)
 
@@ -123,7 +123,7 @@ async def _hear(client: openai.AsyncOpenAI, *, streamed: bool) -> None:
 
 
 async def test_it_can_be_cancelled(tmp_path: Path) -> None:
-    """F2, T6: also while it waits for a person; what was said stays."""
+    """This also works while it waits for a person, and its text stays (F2, T6)."""
 
     @tool(permission="danger")
     def wipe() -> str:
@@ -142,7 +142,7 @@ async def test_it_can_be_cancelled(tmp_path: Path) -> None:
 
 
 async def test_one_in_the_foreground_ends_with_its_caller(tmp_path: Path) -> None:
-    """F2, T6; one that is only read goes on."""
+    """A response that is only read continues (F2, T6)."""
     wait = waiting(asyncio.Event())
     async with called(tmp_path, [calls("wait")], tools=[wait]) as (client, _):
         stream = await client.responses.create(model=MODEL, input="A story", stream=True)

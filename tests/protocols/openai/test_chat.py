@@ -36,7 +36,7 @@ pytestmark = pytest.mark.slow
 
 
 async def test_a_completion_has_the_answer_and_what_it_used(tmp_path: Path) -> None:
-    """F1, F2: it is stored like any turn; the prompt goes to the model."""
+    """It is stored like any turn, and the prompt goes to the model (F1, F2)."""
     usage = Usage(input=10, output=5, cached=4, reasoning=2)
     async with called(tmp_path, [Line("Hello!", thinks="Hm.", usage=usage)]) as (client, site):
         prompt: Any = {"role": "developer", "content": "Be kind."}
@@ -54,7 +54,7 @@ async def test_a_completion_has_the_answer_and_what_it_used(tmp_path: Path) -> N
 
 
 async def test_a_stream_has_it_in_pieces(tmp_path: Path) -> None:
-    """F2: calls of ours are run here, and are not the caller's business."""
+    """Server-side calls run here and are hidden from the caller (F2)."""
     script = [says("Let me add. ") + calls("add", a=1, b=2), says("It is three.")]
     async with called(tmp_path, script, tools=[add]) as (client, _):
         stream = await client.chat.completions.create(
@@ -81,7 +81,7 @@ async def test_an_agent_is_a_model(tmp_path: Path) -> None:
 
 
 async def test_a_picture_goes_where_uploads_go(tmp_path: Path) -> None:
-    """F3: what would have to be fetched from the web is refused."""
+    """An image that would have to be fetched from the web is refused (F3)."""
     data = base64.b64encode(b"\x89PNG").decode()
 
     def shown(url: str) -> Any:
@@ -117,7 +117,7 @@ class City(BaseModel):
 
 
 async def test_an_answer_of_a_type_is_shown_when_it_fits(tmp_path: Path) -> None:
-    """R8 × F2: what did not fit is not shown, and no fence around what did."""
+    """A reply that did not fit is not shown, and no code fence surrounds the one that did (R8 × F2)."""
     script = [says('{"name": "Rome"}'), says('Here:\n```json\n{"name": "Rome", "people": 3}\n```')]
     async with called(tmp_path, script) as (client, _):
         reply = await client.chat.completions.parse(
@@ -149,7 +149,7 @@ async def test_a_stream_of_a_type_is_one(tmp_path: Path) -> None:
 
 
 async def test_a_thought_that_only_its_end_tells_of_is_left_out(tmp_path: Path) -> None:
-    """F1 × W4: of an answer that comes whole, in both APIs; each is the first that a server gives."""
+    """The rule covers complete answers in both APIs, each as the first answer of a server (F1 × W4)."""
     reply = says("Let me see.</think>A cat.")
     async with loopback(reply) as one, loopback(reply) as other:
         known = load_catalog()
@@ -211,7 +211,7 @@ async def test_who_hangs_up_after_being_handed_calls_cancels_nothing(tmp_path: P
 
 
 async def test_a_turn_that_fails_is_an_error_in_openais_form(tmp_path: Path) -> None:
-    """F3: an SDK does not repeat it by itself: what its tools did would be done twice."""
+    """An SDK does not repeat it by itself, since its tools would run twice (F3)."""
     async with called(tmp_path, lambda _: fails("no such luck", after="So ")) as (client, site):
         stream = await client.chat.completions.create(model=MODEL, messages=[user("Hi")], stream=True)
         with pytest.raises(openai.APIError, match="no such luck"):
@@ -223,7 +223,7 @@ async def test_a_turn_that_fails_is_an_error_in_openais_form(tmp_path: Path) -> 
 
 
 async def test_a_limit_of_tokens_is_the_callers(tmp_path: Path) -> None:
-    """F1 × T7: an answer that came to it does not go on by itself."""
+    """An answer that reached the limit is not continued automatically (F1 × T7)."""
     async with called(tmp_path, [says("To be", finish="length"), says(" or not")]) as (client, site):
         reply = await client.chat.completions.create(
             model=MODEL, messages=[user("Hi")], max_completion_tokens=2
@@ -267,7 +267,7 @@ async def test_a_prompt_that_a_filter_stopped_is_the_callers_to_change(tmp_path:
         reply = await client.responses.create(model=MODEL, input="Hi")
         assert reply.error is not None
         assert (reply.status, reply.error.code) == ("failed", "invalid_prompt")
-        again = await client.responses.retrieve(reply.id)  # of what is stored, as for who comes late
+        again = await client.responses.retrieve(reply.id)  # from the store, as for a late client
         assert again.error == reply.error
 
 

@@ -1,4 +1,4 @@
-"""Chat completions that bring a history: where it is found again, and how it is stored."""
+"""Check chat completions that include a history: how it is recognized and stored."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 
 
 async def test_a_history_is_found_again(tmp_path: Path) -> None:
-    """F1: what was said here goes on where it was said, with the calls that the caller never saw."""
+    """The conversation continues, with the calls that the caller never saw (F1)."""
     script = [says("Adding. ") + calls("add", a=1, b=2), says("Three."), says("Four."), says("Five.")]
     async with called(tmp_path, script, tools=[add]) as (client, site):
         history: list[Any] = [user("1+2?")]
@@ -58,7 +58,9 @@ async def test_another_ending_of_a_history_is_a_branch(tmp_path: Path) -> None:
 
 
 async def test_a_history_from_elsewhere_is_stored_with_its_calls(tmp_path: Path) -> None:
-    """F1, S1: as somebody else's model made it; what is not theirs, or not so, is not gone on with."""
+    """It is stored as output of another model. A history that differs, or that belongs to another user, is
+    not continued (F1, S1).
+    """
     called_before: Any = {
         "role": "assistant",
         "content": None,
@@ -90,7 +92,7 @@ async def test_a_history_from_elsewhere_is_stored_with_its_calls(tmp_path: Path)
 
 
 async def test_a_conversation_can_be_named(tmp_path: Path) -> None:
-    """F1 × U2: one's own, and nobody else's."""
+    """The name reaches only the user's own conversations (F1 × U2)."""
     async with called(tmp_path, [says("One."), says("Two.")]) as (client, site):
         mine = await site.conversation()
         for extra in (
@@ -111,7 +113,7 @@ async def test_a_conversation_can_be_named(tmp_path: Path) -> None:
 
 
 async def test_a_history_with_another_agent_is_another_conversation(tmp_path: Path) -> None:
-    """F1 × R1: who answers is whom the caller names."""
+    """The caller names the agent that answers (F1 × R1)."""
     agents = [Agent(name="pirate", prompt="Talk like a pirate.")]
     async with called(tmp_path, [says("Arr!"), says("Well.")], agents=agents) as (client, site):
         history: list[Any] = [user("Hi")]
@@ -123,7 +125,7 @@ async def test_a_history_with_another_agent_is_another_conversation(tmp_path: Pa
 
 
 async def test_what_is_said_in_the_page_is_not_taken_for_a_history(tmp_path: Path) -> None:
-    """F1: only what came by this API is gone on with by its words."""
+    """Only messages that came by this API are matched by their text (F1)."""
     async with called(tmp_path, [says("Hello!"), says("Fine.")]) as (client, site):
         await site.runtime.turn(await site.say("Hi")).result()
         history: list[Any] = [user("Hi"), {"role": "assistant", "content": "Hello!"}, user("How are you?")]
@@ -158,7 +160,7 @@ def looked(*ids: str, text: str | None = None) -> Any:
 async def test_a_history_from_elsewhere_may_end_with_what_came_of_its_calls(
     tmp_path: Path, stream: bool
 ) -> None:
-    """F1, F2: the model is asked with it, and the answer is what it says to that alone."""
+    """The model receives the results, and the response contains only its answer to them (F1, F2)."""
     history = [
         user("Where is it?"),
         looked("x1", text="First here."),
@@ -200,7 +202,7 @@ async def test_a_result_of_no_call_is_refused_and_leaves_nothing(tmp_path: Path)
 
 
 async def test_results_stay_with_their_calls_where_ids_come_again(tmp_path: Path) -> None:
-    """F1, C2: programs that count their calls anew with each answer have the same id twice."""
+    """Programs that number their calls from the start in each answer use an ID twice (F1, C2)."""
     history: list[Any] = [
         *(user("Where is it?"), looked("call_0"), result("call_0", "not here"), looked("call_0", "call_0")),
         *(result("call_0", "nor here"), result("call_0", "here it is")),
@@ -217,7 +219,7 @@ async def test_results_stay_with_their_calls_where_ids_come_again(tmp_path: Path
 
 
 async def test_the_same_words_with_other_results_are_another_conversation(tmp_path: Path) -> None:
-    """F1: what the model is shown is what the caller says came of its calls."""
+    """The model sees the results that the caller sends (F1)."""
 
     def brought(found: str) -> list[Any]:
         answer = {"role": "assistant", "content": "I looked."}

@@ -1,4 +1,4 @@
-"""Chat completions of the stock SDK in which the caller runs tools, and a person is asked."""
+"""Check chat completions of the stock SDK in which the caller runs tools and a person approves calls."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 
 
 async def test_calls_of_the_callers_tools_end_the_answer_and_their_results_go_on(tmp_path: Path) -> None:
-    """F2, C6: several at once, one of ours between them; the turn is one."""
+    """Several calls run at the same time, with a server-side one between them, in one turn (F2, C6)."""
     both = calls("where", exact=True) + calls("add", a=1, b=2) + calls("where")
     script = [says("Let me see.") + both, says("Rome, and three."), says("Still Rome.")]
     async with called(tmp_path, script, tools=[add]) as (client, site):
@@ -109,7 +109,7 @@ async def test_what_is_said_beside_results_reaches_the_same_turn(tmp_path: Path)
 
 
 async def brought(client: openai.AsyncOpenAI) -> list[Any]:
-    """A question, the calls that the model made of it, and what they came to."""
+    """Return a question, the calls that the model made for it, and their results."""
     messages: list[Any] = [user("Where am I?")]
     first = await client.chat.completions.create(model=MODEL, messages=messages, tools=[CHAT_TOOL])
     message = first.choices[0].message
@@ -118,7 +118,7 @@ async def brought(client: openai.AsyncOpenAI) -> list[Any]:
 
 
 async def test_who_stops_an_answer_and_says_something_else_gets_an_answer_to_that(tmp_path: Path) -> None:
-    """T9 × F2: the reply that was stopped is not in the client's history, and not given again."""
+    """The stopped reply is not in the client's history and is not returned again (T9 × F2)."""
     script = [calls("where"), says("In Rome. " * 999, waits=0.05), says("Five.")]
     async with called(tmp_path, script) as (client, site):
         messages = await brought(client)
@@ -143,7 +143,9 @@ async def test_who_stops_an_answer_and_says_something_else_gets_an_answer_to_tha
 async def test_results_that_came_to_nothing_are_answered_when_they_are_sent_again(
     tmp_path: Path, line: Line
 ) -> None:
-    """T6, T8 × F2: as a message is, and as they are asked about now; what is said next goes on from there."""
+    """The retry uses the options of the repeated request, and the next message continues from there (T6, T8 ×
+    F2).
+    """
     script = [says("I look.") + calls("where"), line, says("In Rome."), says("Five.")]
     async with called(tmp_path, script) as (client, site):
         messages = await brought(client)
@@ -167,7 +169,7 @@ async def test_results_that_came_to_nothing_are_answered_when_they_are_sent_agai
 
 
 async def test_a_person_decides_while_the_caller_waits(tmp_path: Path) -> None:
-    """P1 × F2: a foreign protocol is no way around a permission."""
+    """A foreign protocol cannot bypass a permission (P1 × F2)."""
     ran: list[str] = []
 
     @tool(permission="danger")

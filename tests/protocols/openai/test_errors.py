@@ -1,4 +1,4 @@
-"""What is refused, and how: in OpenAI's form, whatever it is, with nothing stored."""
+"""Check that every invalid request is refused in OpenAI's form, with nothing stored."""
 
 from __future__ import annotations
 
@@ -167,7 +167,9 @@ async def test_requests_that_nobody_would_send_are_errors_in_openais_form(tmp_pa
 
 
 async def test_what_is_wrong_is_named_as_the_caller_wrote_it(tmp_path: Path) -> None:
-    """F3: where it is, and what would be right there; not the kinds that were tried on the way."""
+    """The error names the place and what would be valid there, not the types that were tried on the
+    way (F3).
+    """
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
     wrong: list[tuple[str, Any, str | None, str]] = [
         (
@@ -210,7 +212,7 @@ async def test_what_is_wrong_is_named_as_the_caller_wrote_it(tmp_path: Path) -> 
 
 
 async def test_a_page_of_another_origin_reads_whether_to_try_again(tmp_path: Path) -> None:
-    """F3 × U2: an SDK in a browser would else repeat a turn that failed, and what its tools did."""
+    """An SDK in a browser would otherwise repeat a failed turn and the effects of its tools (F3 × U2)."""
     origin = "https://app.example"
     async with served(tmp_path, [fails("no luck")], origins=[origin]) as site:
         answer = await site.ask("POST", "/v1/chat/completions", CHAT, headers={"origin": origin})
@@ -244,7 +246,7 @@ _PLACES = [
 
 
 async def test_no_value_in_any_field_breaks_it(tmp_path: Path) -> None:
-    """U2, F3: whatever comes, it is answered or refused, and what was stored can be read and deleted."""
+    """Every value is answered or refused, and everything stored can be read and deleted (U2, F3)."""
     async with served(tmp_path, lambda _: says("Well.")) as site:
         for path, body in _PLACES:
             random = Random(SEED)

@@ -21,7 +21,9 @@ HERE = Path(__file__).resolve().parents[1] / "openai_node"
 
 @pytest.mark.long
 async def test_the_sdk_for_node_talks_calls_and_comes_back(tmp_path: Path) -> None:
-    """F2: tools that it runs itself, in a stream; responses after responses; the background; errors."""
+    """The test covers tools that it runs itself in a stream, chains of responses, the background, and errors
+    (F2).
+    """
     sdk = (
         (await asyncio.to_thread(installed, "protocols/openai_node"))
         / "node_modules"

@@ -54,8 +54,11 @@ def recordings() -> list[Any]:
 
 
 def order(events: Iterable[dict[str, Any]]) -> list[str]:
-    """Types of the events of items that both streams have. Deltas in a row count once; a reasoning item
-    without a summary is left out, since nothing of it is shown, and so are sources without an address."""
+    """Return the types of item events that both streams have.
+
+    Consecutive deltas count once. A reasoning item without a summary is left out, since none of it is shown,
+    and so are sources without an address.
+    """
     told = [one for one in events if one.get("annotation", _URL)["type"] == _URL["type"]]
     done = [one["item"] for one in told if one["type"] == "response.output_item.done"]
     kept = {item["id"] for item in done if item["type"] in OURS and item.get("summary", True)}

@@ -1,4 +1,4 @@
-"""Responses, asked for by the stock SDK: answers, what follows them, and tools of the caller."""
+"""Check responses requested by the stock SDK: answers, follow-ups, and tools of the caller."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def output(call: str, text: str) -> Any:
 
 
 async def test_a_response_has_the_answer_and_what_was_asked(tmp_path: Path) -> None:
-    """F1, F2: the same when it is read again."""
+    """A later read returns the same (F1, F2)."""
     usage = Usage(input=10, output=5, cached=4, reasoning=2)
     async with called(tmp_path, [Line("Hello!", thinks="Hm.", usage=usage)]) as (client, site):
         reply = await client.responses.create(
@@ -59,7 +59,7 @@ async def test_a_response_has_the_answer_and_what_was_asked(tmp_path: Path) -> N
 
 
 async def test_a_stream_is_read_by_the_sdk(tmp_path: Path) -> None:
-    """F2: its events are numbered without a gap, and end with the whole response."""
+    """Its events are numbered without a gap, and end with the complete response (F2)."""
     script = [Line("Let me add. ", thinks="Hm.") + calls("add", a=1, b=2), says("It is three.")]
     async with called(tmp_path, script, tools=[add]) as (client, _):
         async with client.responses.stream(model=MODEL, input="1+2?") as stream:
@@ -77,7 +77,7 @@ async def test_a_stream_is_read_by_the_sdk(tmp_path: Path) -> None:
 
 
 async def test_a_response_follows_another(tmp_path: Path) -> None:
-    """F1: in the same conversation; from an earlier one, as a branch of it."""
+    """It is in the same conversation, and a follow-up to an earlier response is a branch (F1)."""
     script = [says("One."), says("Two."), says("Zwei."), says("Three.")]
     async with called(tmp_path, script) as (client, site):
         one = await client.responses.create(model=MODEL, input="Count")
@@ -116,7 +116,7 @@ async def test_a_history_may_come_with_the_input(tmp_path: Path) -> None:
 
 
 async def test_items_of_ours_may_be_named_by_their_ids(tmp_path: Path) -> None:
-    """F1, F3: as the AI SDK does from the second message on; the chat goes on in its conversation."""
+    """The AI SDK does so from the second message on, and the chat continues in its conversation (F1, F3)."""
     script = [Line("Hello!", thinks="Hm."), says("Again!")]
     async with called(tmp_path, script) as (client, site):
         first = await client.responses.create(model=MODEL, input="Hi")
@@ -132,7 +132,9 @@ async def test_items_of_ours_may_be_named_by_their_ids(tmp_path: Path) -> None:
 
 
 async def test_a_stateless_caller_sends_sealed_reasoning_back(tmp_path: Path) -> None:
-    """F1, F3: it sends its whole history, without ids. What it seals is this person's alone."""
+    """The caller sends its whole history without IDs. Only this user can use the sealed reasoning
+    (F1, F3).
+    """
     script = [
         Line("", thinks="Where?") + calls("where"),
         Line("Rome.", thinks="So."),
@@ -161,7 +163,7 @@ async def test_a_stateless_caller_sends_sealed_reasoning_back(tmp_path: Path) ->
         third = await client.responses.create(model=MODEL, input=history, **asked)
         assert third.output_text == "Yes."
         assert len(await conversations(site)) == 1
-        changed = [user("Where was I?"), *history[1:]]  # another history: a conversation of its own
+        changed = [user("Where was I?"), *history[1:]]  # another history is a separate conversation
         await client.responses.create(model=MODEL, input=changed, **asked)
         seen = model_of(site.runtime).requests[-1].messages
         thoughts = [part.text for one in seen for part in one.parts if isinstance(part, Reasoning)]
@@ -172,7 +174,7 @@ async def test_a_stateless_caller_sends_sealed_reasoning_back(tmp_path: Path) ->
 
 
 async def test_calls_of_the_callers_tools(tmp_path: Path) -> None:
-    """F2, C6: what follows is a response of its own, in the same turn; each can be read again."""
+    """The follow-up is a separate response in the same turn, and each can be read again (F2, C6)."""
     script = [
         says("Let me see.") + calls("where", exact=True) + calls("where"),
         calls("where"),
@@ -228,7 +230,7 @@ async def test_an_answer_of_a_type(tmp_path: Path) -> None:
 
 
 async def test_files_come_inside(tmp_path: Path) -> None:
-    """F3: those that would have to be fetched are refused."""
+    """Files that would have to be fetched are refused (F3)."""
     data = f"data:text/plain;base64,{base64.b64encode(b'a cat').decode()}"
 
     def asked(**file: str) -> Any:
@@ -275,7 +277,7 @@ async def test_one_that_fails_and_one_that_is_cut_off_say_so(tmp_path: Path) -> 
 
 
 async def test_deleting_one_deletes_its_conversation(tmp_path: Path) -> None:
-    """F3: unless more was said there: then it is refused, and not done by halves."""
+    """If the conversation contains later messages, the deletion is refused and not half done (F3)."""
     async with called(tmp_path, [says("One."), says("Two.")]) as (client, site):
         one = await client.responses.create(model=MODEL, input="Count")
         two = await client.responses.create(model=MODEL, input="Go on", previous_response_id=one.id)

@@ -22,7 +22,7 @@ SERVE = ("mcp", "serve")
 
 
 class PlayedPerson:
-    """Chooses, of what a form offers, the first answer that begins like this; None closes the form."""
+    """A user who picks the first answer of a form that starts with this text. None closes the form."""
 
     def __init__(self, begins: str | None) -> None:
         self.begins = begins
@@ -39,7 +39,9 @@ class PlayedPerson:
 
 
 def settings(folder: Path, *lines: str, base_url: str = "http://127.0.0.1:9/v1") -> None:
-    """A folder whose store is in it, and whose model answers nobody, unless there is one."""
+    """Write settings for a folder with its own store and, by default, a model endpoint that does not
+    answer.
+    """
     (folder / "home").mkdir(exist_ok=True)
     head = ['model = "stage/model"', f'store = "{folder / "home" / "chat.db"}"']
     stage = ["[providers.stage]", f'base_url = "{base_url}"', 'wire = "openai_chat"']

@@ -1,4 +1,4 @@
-"""The official conformance suite for servers, all scenarios at once. What does not pass has its reason."""
+"""Run all scenarios of the official conformance suite for servers. Each expected failure has its reason."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ CALL = ("tools/call", "--tool-name", "calculator", "--tool-arg", "expression=6 *
 
 
 async def inspect(folder: Path, *arguments: str) -> Any:
-    """What it prints."""
+    """Return the output of the inspector."""
     packages = await asyncio.to_thread(installed, "mcp_inspector")
     script = packages / "node_modules/@modelcontextprotocol/inspector/cli/build/cli.js"
     process = await asyncio.create_subprocess_exec(

@@ -48,7 +48,9 @@ async def stored(folder: Path) -> tuple[Store, str]:
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_tool_is_called_and_the_call_is_stored(tmp_path: Path, mode: str) -> None:
-    """F1, F2: in both versions of the protocol, what is allowed runs, and is a turn like any other."""
+    """In both versions of the protocol, an allowed call runs and is stored as a turn like any other
+    (F1, F2).
+    """
     settings(tmp_path)
     (tmp_path / "a.txt").write_text("hello\n")
     async with over_stdio(tmp_path, "--allow", "files.read", mode=mode) as client:
@@ -67,7 +69,9 @@ async def test_a_tool_is_called_and_the_call_is_stored(tmp_path: Path, mode: str
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_what_no_rule_allows_is_asked_about(tmp_path: Path, mode: str) -> None:
-    """P3: where the client can ask, with the diff of what would be written; for this client, once."""
+    """A client that can ask shows the diff of the pending write, and its answer covers this client
+    once (P3).
+    """
     settings(tmp_path)
     person = PlayedPerson("Allow in this conversation")
     async with over_stdio(tmp_path, mode=mode, elicitation_callback=person) as client:
@@ -82,7 +86,9 @@ async def test_what_no_rule_allows_is_asked_about(tmp_path: Path, mode: str) -> 
 
 
 async def test_who_is_asked_by_a_tool_may_answer_in_other_words(tmp_path: Path) -> None:
-    """F3: a form has no word for it, so its choices stand beside the field."""
+    """A form cannot offer choices with free text, so the choices are listed in the description of the field
+    (F3).
+    """
     settings(tmp_path, 'allow = ["*"]')
     person = PlayedPerson("Neither")
     async with over_stdio(tmp_path, elicitation_callback=person) as client:
@@ -151,7 +157,7 @@ async def test_an_answer_that_is_no_filled_form_is_a_no(tmp_path: Path, answer: 
 async def test_where_nobody_can_be_asked_the_rule_is_named_that_would_allow_it(
     tmp_path: Path, mode: str
 ) -> None:
-    """P, F3: a foreign protocol is no way around a permission."""
+    """A foreign protocol cannot bypass a permission (P, F3)."""
     settings(tmp_path, 'deny = ["files.write:secret*"]')
     async with over_stdio(tmp_path, mode=mode) as client:
         result = await client.call_tool("shell", {"command": "touch b.txt"})
@@ -164,8 +170,10 @@ async def test_where_nobody_can_be_asked_the_rule_is_named_that_would_allow_it(
 
 
 async def test_a_question_outlives_the_server(tmp_path: Path) -> None:
-    """S3, P6: made again with the answer, the call goes on in a new process, and is asked about no more. Who
-    lost the result, or was answered for elsewhere, gets it."""
+    """A call that the client repeats with the answer resumes in a new process without another approval
+    request. A client that lost the result, or whose request was answered elsewhere, receives the result
+    (S3, P6).
+    """
     settings(tmp_path)
     arguments = {"path": "a.txt", "text": "one\n"}
     able = PlayedPerson("Allow once")
@@ -215,10 +223,10 @@ async def test_several_calls_run_at_the_same_time_and_one_can_be_stopped(tmp_pat
 
 
 async def test_a_client_that_dies_leaves_no_error_behind(tmp_path: Path) -> None:
-    """F2: the program ends as it does when it is closed in order."""
+    """When a client dies, the program ends as it does after an orderly close (F2)."""
     settings(tmp_path)
     reading, writing = os.pipe()
-    os.close(reading)  # nobody hears its answers
+    os.close(reading)  # no client reads the answers
     process = await asyncio.create_subprocess_exec(
         *python("-m", "dragoman", *SERVE),
         cwd=tmp_path,
@@ -327,7 +335,7 @@ async def test_a_client_whose_conversation_is_deleted_costs_no_other_client_its_
 
 
 async def test_agents_are_tools_that_are_asked_about(tmp_path: Path) -> None:
-    """F1, P3: a piece of work for one is a task, in a conversation of its own."""
+    """A call of an agent is a task in a separate conversation (F1, P3)."""
     person = PlayedPerson("Allow once")
     async with loopback(says("I have looked.")) as model:
         settings(tmp_path, "[agents.helper]", 'description = "It helps."', base_url=model.url)
@@ -368,7 +376,9 @@ async def test_what_is_for_a_team_is_offered_to_its_members_alone(tmp_path: Path
 
 
 async def test_agents_that_a_rule_denies_are_not_there(tmp_path: Path) -> None:
-    """P2: one of them, and all where no task may be given; nor is what writes files, where nothing may."""
+    """A denied agent is not offered. If tasks are denied, no agent is offered, and if writes are denied, no
+    tool that writes files is offered (P2).
+    """
     settings(tmp_path, "[agents.helper]", 'prompt = "Help."', "[agents.idler]", 'prompt = "Wait."')
     async with over_stdio(tmp_path, "--deny", "task:idler") as client:
         offered = {tool.name for tool in (await client.list_tools()).tools}
@@ -383,7 +393,7 @@ async def test_agents_that_a_rule_denies_are_not_there(tmp_path: Path) -> None:
 
 
 async def test_an_always_is_remembered_and_holds_for_the_next_client(tmp_path: Path) -> None:
-    """P3: it is listed, as every other."""
+    """The rule is listed like every other rule (P3)."""
     settings(tmp_path)
     person = PlayedPerson("Allow always")
     async with over_stdio(tmp_path, elicitation_callback=person) as client:
@@ -460,5 +470,6 @@ async def test_half_heads_of_strangers_lock_nobody_out(tmp_path: Path) -> None:
             assert large.status_code == 413
         for reader, writer in strangers:
             with suppress(ConnectionError):
-                assert await asyncio.wait_for(reader.read(), 15) == b""  # hung up on, or after ten seconds
+                # the server disconnects, or has done so after ten seconds
+                assert await asyncio.wait_for(reader.read(), 15) == b""
             writer.close()

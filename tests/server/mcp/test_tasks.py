@@ -98,7 +98,7 @@ async def test_a_task_is_cancelled(tmp_path: Path) -> None:
 
 
 async def test_a_task_waits_for_an_answer_also_over_a_restart(tmp_path: Path) -> None:
-    """S3, P6: the question is in the task, and its answer is brought to it."""
+    """The task contains the approval request, and the client sends its answer to the task (S3, P6)."""
     settings(tmp_path)
     tasks, person = Tasks(), PlayedPerson("Allow once")
     write = {"path": "a.txt", "text": "one\n"}

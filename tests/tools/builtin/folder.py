@@ -1,4 +1,4 @@
-"""A folder to work in, with a secret beside it and links that lead to it."""
+"""Provide a folder to work in, next to a secret and with links that lead to it."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def names(folder: Path) -> list[str]:
 
 
 async def told(root: Path, tool: Tool, **arguments: JsonValue) -> str:
-    """What the model reads of a call that worked."""
+    """Return the text that the model reads from a successful call."""
     outcome = await Bench(workspace=root).run(tool, arguments)
     assert outcome.state is CallState.COMPLETED, outcome.result.text
     return outcome.result.text
 
 
 async def refused(root: Path, tool: Tool, **arguments: JsonValue) -> str:
-    """What the model reads of a call that failed."""
+    """Return the text that the model reads from a failed call."""
     outcome = await Bench(workspace=root).run(tool, arguments)
     assert outcome.state is CallState.FAILED, outcome.result.text
     return outcome.result.text

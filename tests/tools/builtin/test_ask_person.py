@@ -55,7 +55,7 @@ async def test_an_answer_that_is_no_text_is_json_to_the_model() -> None:
 
 
 async def test_with_choices_they_may_write_something_else(tmp_path: Path) -> None:
-    """C8: a text of their own; nothing, and what is no text, is refused."""
+    """The answer can be free text. An empty answer and a value that is not a string are refused (C8)."""
     script = [calls("ask_person", question="Which?", choices=["red", "green"]), says("Teal it is.")]
     async with runtime_with(tmp_path, script, tools=[basics_group()], allow=["basics.*"]) as runtime:
         turn = await runtime.send("Paint it.")

@@ -1,4 +1,4 @@
-"""`calculator`: what Python would say, of arithmetic and of nothing else, and never for long."""
+"""Check `calculator`: arithmetic gives the result of Python, all else is refused, and nothing takes long."""
 
 from __future__ import annotations
 

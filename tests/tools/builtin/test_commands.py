@@ -1,4 +1,4 @@
-"""P1: each command of a shell line is judged by its own pattern, and what cannot be read is judged whole."""
+"""P1: each command of a shell line is judged by its own pattern, and an unreadable line is judged whole."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_what_is_not_plain_is_one_pattern_that_no_ordinary_rule_allows(line: str
     ],
 )
 def test_every_command_must_be_allowed(line: str, expected: Action) -> None:
-    """P1: `git status && rm -rf x` is not allowed by `git *`."""
+    """`git *` does not allow `git status && rm -rf x` (P1)."""
     assert action(line) == expected
 
 
@@ -172,7 +172,8 @@ def test_what_is_taken_apart_is_what_the_standard_library_reads(line: str) -> No
     lexer = shlex.shlex(line, posix=True, punctuation_chars=";&|<>()\n")
     lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t", True, ""
     words = [word for command in commands for word in shlex.split(command)]
-    left_out = re.compile(r"[;&|\n]+|[12]|>&?|/dev/null")  # what stands between words; quoted, it is one
+    # separators between words (a quoted separator is a word)
+    left_out = re.compile(r"[;&|\n]+|[12]|>&?|/dev/null")
     assert [token for token in lexer if not left_out.fullmatch(token)] == [
         word for word in words if not left_out.fullmatch(word)
     ]
@@ -182,7 +183,7 @@ def test_what_is_taken_apart_is_what_the_standard_library_reads(line: str) -> No
 @settings(max_examples=examples(30))
 @given(st.lists(st.sampled_from(PIECES), max_size=8).map("".join))
 def test_no_shell_runs_a_command_that_the_rules_did_not_see(line: str) -> None:
-    """P1: the shell says itself what it runs, in a world where nothing can be run."""
+    """The shell itself reports what it runs, in an environment where no command can run (P1)."""
     commands = simple_commands(line)
     if commands is None:
         return

@@ -1,4 +1,4 @@
-"""`current_time`: the time where somebody is, and help with the name of that place."""
+"""Check `current_time`: the local time of a place, and suggestions for its name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""C8: no file tool reads or writes outside the workspace, whatever a model writes and whoever moves links."""
+"""C8: no file tool reads or writes outside the workspace, whatever path a model writes and whoever swaps
+links.
+"""
 
 from __future__ import annotations
 
@@ -117,7 +119,7 @@ async def test_a_search_does_not_follow_links(tmp_path: Path) -> None:
 
 
 async def test_a_name_with_lines_passes_for_no_other(tmp_path: Path) -> None:
-    """C8: a name is whatever somebody called a file; the space of a Mac's screenshots stays as it is."""
+    """A file can have any name, and the special space in a Mac's screenshot names is kept (C8)."""
     root = tmp_path / "named"
     root.mkdir()
     (root / "x\ny.txt").write_text("found\n")
@@ -138,7 +140,7 @@ async def test_there_is_nothing_without_a_workspace() -> None:
 def test_nothing_escapes_where_the_system_cannot_go_step_by_step(
     tmp_path: Path, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """C8: as on Windows, where only a race is left."""
+    """This simulates Windows, where only a race remains possible (C8)."""
     monkeypatch.setattr("dragoman.workspace.folder._STEPWISE", False)
     monkeypatch.setattr("dragoman.workspace.folder._NO_LINKS", 0)
     root = workspace(tmp_path)
@@ -213,7 +215,7 @@ def test_a_denied_folder_is_denied_however_it_is_written(path: str) -> None:
 
 @contextmanager
 def swapping(root: Path, name: str, target: Path) -> Iterator[None]:
-    """Somebody who puts a link in a folder's place, and the folder back, all the time."""
+    """Replace a folder with a link, and put the folder back, in a loop."""
     over = threading.Event()
 
     def swap() -> None:
@@ -234,7 +236,7 @@ def swapping(root: Path, name: str, target: Path) -> Iterator[None]:
 
 @pytest.mark.slow
 def test_a_link_that_is_swapped_in_helps_nobody(tmp_path: Path) -> None:
-    """C8: what is read is the workspace's or nothing, and nothing is written elsewhere."""
+    """A read returns workspace content or nothing, and no write goes elsewhere (C8)."""
     root = workspace(tmp_path)
     (root / "sub" / "secret.txt").write_text("harmless")
     seen: set[bytes] = set()

@@ -33,7 +33,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Names(AbstractResolver):
-    """Knows these names, and says for each what it is told to, one answer after the other."""
+    """A resolver that knows these names and gives prepared answers for each, in order."""
 
     def __init__(self, names: dict[str, list[str]]) -> None:
         self.names = names
@@ -125,7 +125,7 @@ async def test_a_page_is_told_as_its_words() -> None:
     assert (result.title, result.metadata["type"]) == ("Of dragons", "text/html")
 
 
-# Each changes the text, cannot be decoded with replacements, or takes a time that grows with its square.
+# Each of these codecs changes the text, cannot decode with replacements, or takes quadratic time.
 PYTHONS_OWN = ("punycode", "PunyCode", "idna", "unicode_escape", "raw_unicode_escape", "undefined", "base64")
 
 
@@ -249,9 +249,9 @@ async def test_redirects_without_end_are_given_up() -> None:
         ("http://2130706433/", "not on the open internet"),
         ("http://0x7f.0.0.1/", "not on the open internet"),
         ("http://localhost/", "another site"),
-        ("http://1.1.1.1/", "not on the open internet"),  # as this tool is told here
-        ("file:///etc/passwd", "Use http:// or https://."),
-        ("gopher://site.test/", "Use http:// or https://."),
+        ("http://1.1.1.1/", "not on the open internet"),  # refused because of the settings of this test
+        ("file:///etc/passwd", "use an http:// or https:// address"),
+        ("gopher://site.test/", "use an http:// or https:// address"),
         ("http://me:secret@site.test/", "user name or password"),
         ("http://[", "could not be read"),
     ],
@@ -318,7 +318,7 @@ REFUSALS = ("open internet", "Use http", "user name", "has no host", "not the ad
 @pytest.mark.parametrize("url", TRICKS.values(), ids=TRICKS)
 async def test_no_spelling_of_an_address_leads_into_our_own_network(url: str) -> None:
     told = await failure(fetch_url, url)
-    assert any(reason in told for reason in REFUSALS)  # and not because there is no network here
+    assert any(reason in told for reason in REFUSALS)  # not only because the network is missing here
 
 
 async def test_a_server_on_this_machine_is_never_connected_to() -> None:
@@ -337,7 +337,7 @@ async def test_a_name_for_a_closed_address_is_refused(address: str) -> None:
 
 
 async def test_what_counts_is_the_address_that_is_connected_to() -> None:
-    """A name that means something else at every question is looked at when the connection is made."""
+    """A name can resolve differently each time, so the check covers the address of the connection."""
     tried: list[str] = []
 
     def reachable(address: str) -> bool:

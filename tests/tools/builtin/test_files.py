@@ -58,7 +58,7 @@ async def test_a_page_says_which_lines_it_has_and_how_many_there_are(root: Path)
 
 
 async def test_a_page_is_bounded(root: Path) -> None:
-    """C9: and whole lines are shown where they fit."""
+    """A page shows whole lines if they fit (C9)."""
     (root / "long").write_text("x" * 999 + "\n" + ("y" * 999 + "\n") * 99)
     head, *lines = (await told(root, read_file, path="long")).splitlines()
     assert head.startswith("[long: lines 1 to 40 of 100, ")
@@ -103,14 +103,14 @@ async def test_a_new_file_needs_no_version_and_an_old_one_does(root: Path) -> No
 
 
 async def test_writing_the_same_again_is_no_error(root: Path) -> None:
-    """S3: a call that is repeated after a crash finds its own work."""
+    """A call that is repeated after a crash finds its own earlier result (S3)."""
     assert await told(root, write_file, path="c", text="c") == await told(
         root, write_file, path="c", text="c"
     )
 
 
 async def test_a_file_that_is_gone_is_not_written_by_its_version(root: Path) -> None:
-    """C6: and no folder is made for it."""
+    """No folder is created for the file either (C6)."""
     word = await version(root, "a.txt")
     (root / "a.txt").unlink()
     assert "no longer exists" in await refused(root, write_file, path="a.txt", text="x", version=word)
@@ -170,7 +170,7 @@ async def test_everywhere_replaces_all(root: Path) -> None:
 
 
 async def test_a_stale_edit_is_refused(root: Path) -> None:
-    """C6: somebody else has written the file meanwhile."""
+    """Another process has changed the file in the meantime (C6)."""
     word = await version(root, "a.txt")
     (root / "a.txt").write_text("one\ntwo\nfour\n")
     stale = await refused(root, edit_file, path="a.txt", old="two", new="2", version=word)
@@ -179,7 +179,7 @@ async def test_a_stale_edit_is_refused(root: Path) -> None:
 
 
 async def test_of_two_edits_of_one_version_one_is_made(root: Path) -> None:
-    """C6: none is lost without a word."""
+    """The other edit is refused with an error, not lost silently (C6)."""
     word = await version(root, "a.txt")
     edits = [
         told(root, edit_file, path="a.txt", old=old, new=old.upper(), version=word)
@@ -245,7 +245,7 @@ async def test_files_are_found_by_name(root: Path) -> None:
 
 
 async def test_a_path_that_is_found_can_be_read(root: Path) -> None:
-    """C6: from any folder; and a file can be searched alone."""
+    """The path works from any folder, and a single file can be searched (C6)."""
     found = await told(root, grep, pattern="return", path="sub")
     assert found.partition(":")[0] == await told(root, glob, pattern="*", path="sub") == "sub/b.py"
     assert "return 2" in await told(root, read_file, path="sub/b.py")
@@ -253,7 +253,7 @@ async def test_a_path_that_is_found_can_be_read(root: Path) -> None:
 
 
 async def test_what_ignore_files_name_is_left_out_and_said(root: Path) -> None:
-    """C6: unless it is asked for; the ignore files of folders above hold, too."""
+    """A request can include ignored files. Ignore files of parent folders apply, too (C6)."""
     (root / ".gitignore").write_text("build/\n*.log\n")
     (root / "sub" / ".ignore").write_text("b.py\n")
     for name in ("build/out.py", "sub/deep/x.log", "sub/deep/y.py"):

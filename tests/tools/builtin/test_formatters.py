@@ -1,4 +1,4 @@
-"""B2: what formatters and linters do after a write is told to the model, and can be taken back."""
+"""B2: the model sees what formatters and linters do after a write, and undo covers it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def opened(tmp_path: Path, script: Any, *formatters: Formatter, **options: Any) 
 
 
 async def test_what_the_formatter_made_is_what_the_model_is_told(tmp_path: Path, work: Path) -> None:
-    """B2: the version in the result is the file's, so that the next edit is not refused."""
+    """The result contains the version of the formatted file, so the next edit is not refused (B2)."""
 
     def model(request: Request) -> Line:
         results = [call.result.text for message in request.messages for call in message.calls if call.result]
@@ -77,7 +77,7 @@ async def test_what_the_formatter_made_is_what_the_model_is_told(tmp_path: Path,
 
 
 async def test_what_a_linter_prints_is_bounded_and_told(work: Path) -> None:
-    """B2: with its exit status; the write stands."""
+    """The result includes the exit status, and the write is kept (B2)."""
     text = await told(work, tool_of("write_file", program(LINT, name="dull")), path="a.txt", text="x")
     assert "dull on a.txt, exit status 3:\nline 1 of a.txt is dull" in text
     loud = program("print('x' * 10**7)", name="loud")
@@ -86,7 +86,7 @@ async def test_what_a_linter_prints_is_bounded_and_told(work: Path) -> None:
 
 
 async def test_only_files_that_fit_are_formatted(work: Path) -> None:
-    """B2: a pattern without a slash fits a name in any folder; one with a slash, the path."""
+    """A pattern without a slash matches names in any folder, and one with a slash matches the path (B2)."""
     only = program(FORMAT, files=("sub/*.md", "*.txt"))
     write = tool_of("write_file", only)
     for path in ("a.txt", "sub/a.txt", "sub/a.md", "a.md"):
@@ -171,7 +171,7 @@ async def test_who_writes_the_same_file_waits_for_its_formatter(work: Path) -> N
 async def test_a_turn_that_is_cancelled_ends_the_formatter_and_the_write_stands(
     tmp_path: Path, work: Path
 ) -> None:
-    """B2 × B3: what was written is recorded, and goes back."""
+    """The write is recorded and can be undone (B2 × B3)."""
     script = [calls("write_file", path="a.txt", text="all of it"), says("never")]
     async with opened(tmp_path, script, program(HANG)) as runtime:
         turn = await runtime.send("go")
@@ -186,7 +186,7 @@ async def test_a_turn_that_is_cancelled_ends_the_formatter_and_the_write_stands(
 
 
 async def test_files_that_a_formatter_writes_beside_are_recorded(tmp_path: Path, work: Path) -> None:
-    """B1: the folder is looked at, and not the tool."""
+    """The folder is scanned, rather than the tool's report trusted (B1)."""
     beside = program("open('cache', 'w').close()")
     script = [calls("write_file", path="a.txt", text="x"), says("done")]
     async with opened(tmp_path, script, beside) as runtime:
@@ -197,7 +197,7 @@ async def test_files_that_a_formatter_writes_beside_are_recorded(tmp_path: Path,
 
 
 async def test_the_question_shows_the_change_as_it_was_asked_for(tmp_path: Path, work: Path) -> None:
-    """B2: nothing is run before a person agreed."""
+    """No formatter runs before a user has approved (B2)."""
     script = [calls("write_file", path="a.txt", text="one\n"), says("done")]
     async with opened(tmp_path, script, program(FORMAT), allow=()) as runtime:
         turn = await runtime.send("go")

@@ -1,4 +1,4 @@
-"""B2: of a change that is asked about, some hunks are made and others not, as the person chose."""
+"""B2: of a change that needs approval, exactly the hunks that the user chose are applied."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def call_of(tool: Tool, old: str, new: str) -> Arguments:
 @given(old=LINES, new=LINES, data=st.data())
 @settings(max_examples=examples(15, 60), deadline=None)
 def test_what_runs_is_what_was_chosen(tool: Tool, old: str, new: str, data: st.DataObject) -> None:
-    """B2: for any change and any choice of its hunks, those are made and nothing else."""
+    """For any change and any choice of hunks, exactly those are applied (B2)."""
     assume(old != new)
     hunks = hunks_between(old.encode(), new.encode())
     chosen = data.draw(st.sets(st.integers(0, len(hunks) - 1), min_size=1))
@@ -75,7 +75,7 @@ def test_edits_between_two_texts_make_one_of_the_other(old: str, new: str) -> No
 
 @pytest.mark.parametrize("tool", [write_file, edit_file, apply_patch], ids=lambda tool: tool.name)
 async def test_one_is_refused_and_another_edited(tmp_path: Path, tool: Tool) -> None:
-    """B2: what a person typed stands where the hunk's new side stood."""
+    """Text that the user typed replaces the new side of the hunk (B2)."""
     (tmp_path / "f").write_text(OLD)
     arguments = call_of(tool, OLD, NEW)
     shown = foresee(tool, arguments, tmp_path).diff
@@ -87,7 +87,7 @@ async def test_one_is_refused_and_another_edited(tmp_path: Path, tool: Tool) -> 
 
 
 async def test_of_a_patch_whole_files_may_be_left_out(tmp_path: Path) -> None:
-    """B2: hunks are counted over all its files."""
+    """Hunks are numbered across all files of the patch (B2)."""
     (tmp_path / "f").write_text(OLD)
     (tmp_path / "gone").write_text("old\n")
     parts = [diff_texts("f", OLD.encode(), NEW.encode()), diff_texts("gone", b"old\n", None)]
@@ -111,7 +111,7 @@ ODD = st.text(LETTERS, min_size=1, max_size=12).filter(lambda name: name not in 
 @example(name="\u2028 and \x85 break lines")
 @settings(max_examples=examples(15, 60), deadline=None)
 def test_a_patch_of_a_file_with_any_name_can_be_taken_in_parts(name: str) -> None:
-    """B2: names that would break a line are quoted, as git does it."""
+    """Names that would break a line are quoted as git quotes them (B2)."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / name
         file.write_text(OLD)
@@ -132,7 +132,9 @@ def test_line_ends_stay_what_they_were(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_chosen_is_told(tmp_path: Path) -> None:
-    """B2 × T13: nothing, what is not there, what changes nothing, and a file that changed since."""
+    """Invalid choices are: nothing, an unknown hunk, a hunk without effect, and a file that has changed since
+    (B2 × T13).
+    """
     (tmp_path / "f").write_text(OLD)
     arguments = call_of(edit_file, OLD, NEW)
     shown = foresee(edit_file, arguments, tmp_path).diff
@@ -172,7 +174,9 @@ def test_of_what_is_not_shown_whole_no_part_is_done(tmp_path: Path) -> None:
 
 
 def test_a_file_without_hunks_does_not_move_the_numbers_of_others(tmp_path: Path) -> None:
-    """B2: a binary file in a patch is shown as a whole, and would be counted where nobody sees it."""
+    """A binary file in a patch is shown as a whole, and would otherwise be counted although it is not visible
+    (B2).
+    """
     (tmp_path / "f").write_text(OLD)
     changes = "@@\n-line 3\n+line three\n@@\n-line 15\n@@\n-line 27\n+line 28, mine\n"
     patch = f"*** Begin Patch\n*** Add File: a\n+\0\n*** Update File: f\n{changes}*** End Patch"
@@ -182,7 +186,7 @@ def test_a_file_without_hunks_does_not_move_the_numbers_of_others(tmp_path: Path
 
 
 def test_lines_that_are_no_utf_8_are_not_written_in_another_way(tmp_path: Path) -> None:
-    """B2: nobody chose them, and no diff would show it."""
+    """The user did not choose such a change, and no diff would show it (B2)."""
     before = b"caf\xe9\n" + OLD.encode()
     (tmp_path / "f").write_bytes(before)
     arguments: Arguments = {"path": "f", "text": f"cafe\n{NEW}", "version": version_of(before)}
@@ -192,7 +196,7 @@ def test_lines_that_are_no_utf_8_are_not_written_in_another_way(tmp_path: Path) 
 
 
 def test_mixed_line_ends_are_not_made_alike_by_a_part_of_a_patch(tmp_path: Path) -> None:
-    """B2: lines around a change are found by their words, and would end as the patch ends them."""
+    """Context lines are matched by their text, and would otherwise get the line ends of the patch (B2)."""
     before = "".join(f"line {number}{chr(13) * (number % 2)}\n" for number in range(30))
     (tmp_path / "f").write_bytes(before.encode())
     changes = "@@\n-line 4\n+line four\n@@\n-line 20\n+line twenty\n"
@@ -221,7 +225,7 @@ FAILING: list[tuple[Tool, Arguments]] = [
 async def test_p14_a_preview_fails_if_the_call_would(
     tmp_path: Path, tool: Tool, arguments: Arguments
 ) -> None:
-    """P14: nobody is shown a diff that cannot come to be."""
+    """No user sees a diff that cannot be applied (P14)."""
     (tmp_path / "f").write_text(OLD)
     with pytest.raises(ToolFailed):
         foresee(tool, arguments, tmp_path)

@@ -105,7 +105,9 @@ async def test_what_does_not_fit_changes_nothing(root: Path, patch: str, why: st
 
 
 async def test_lines_that_repeat_themselves_are_found_at_each_place(root: Path) -> None:
-    """C6: by the numbers of a hunk, or by the end of the file; where neither is said, it is not clear."""
+    """A hunk's line numbers or the end-of-file marker select the place. Without either, the patch is
+    ambiguous (C6).
+    """
     rows, longer = "row\n" * 4, "row\n" * 4 + "end\n"
     hunk = " row\n row\n row\n+end\n"
     marked = f"*** Begin Patch\n*** Update File: a.txt\n@@\n{hunk}*** End of File\n*** End Patch"
@@ -128,7 +130,7 @@ async def test_lines_that_repeat_themselves_are_found_at_each_place(root: Path) 
 
 
 def test_every_file_of_a_patch_has_to_be_allowed() -> None:
-    """P11: deleting and renaming included; what is the program's own is asked about."""
+    """This includes deletions and renames, and files of the program itself need approval (P11)."""
     patch = "*** Begin Patch\n*** Delete File: ./x/../AGENTS.md\n*** End Patch"
     assert list(apply_patch.patterns({"patch": patch})) == ["AGENTS.md"]
     arguments: Arguments = {"patch": MARKED.replace("sub/c.py", "tools/c.py")}
@@ -144,7 +146,7 @@ LINES = st.lists(st.sampled_from(["a", "b", "", "  c", "-- d", "++ e", "@@"]), m
 
 @given(old=LINES, new=LINES)
 def test_our_own_diffs_are_patches(old: list[str], new: list[str]) -> None:
-    """B2: what a diff says can be applied, whatever the lines look like."""
+    """Every generated diff can be applied, with lines of any form (B2)."""
     before, after = ("".join(f"{line}\n" for line in lines) for lines in (old, new))
     diff = diff_texts("f", before.encode(), after.encode())
     if before == after:

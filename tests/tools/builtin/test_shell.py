@@ -1,4 +1,4 @@
-"""C6, C7, T6: the shell tool: what it says, what it does not know, and that nothing of it is left."""
+"""C6, C7, T6: the shell tool: its output, its missing environment, and no process that outlives it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def test_a_command_runs_in_the_workspace_and_says_how_it_ended(tmp_path: P
 
 
 async def test_nothing_can_be_typed_into_it(tmp_path: Path) -> None:
-    """C6: a command that waits for a person ends at once."""
+    """A command that waits for input ends immediately (C6)."""
     assert await told(tmp_path, shell, command='read x; echo "got $x"; cat') == "exit status 0\ngot \n"
 
 
@@ -97,7 +97,7 @@ def test_only_what_is_named_is_passed_on() -> None:
 
 
 async def test_a_command_sees_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor anything else that was not named."""
+    """The environment contains only variables that were named."""
     monkeypatch.setenv("DRAGOMAN_TEST_KEY", "sk-secret")
     said = await told(tmp_path, shell, command="env")
     assert "sk-secret" not in said
@@ -109,7 +109,7 @@ async def test_a_command_sees_no_secret(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 async def beats(folder: Path) -> bool:
-    """Whether somebody still writes."""
+    """Return whether a process still writes."""
     before = (folder / "beat").stat().st_size
     await asyncio.sleep(0.2)
     return (folder / "beat").stat().st_size > before
@@ -117,7 +117,7 @@ async def beats(folder: Path) -> bool:
 
 @pytest.mark.slow
 async def test_the_whole_group_ends_when_its_time_is_up(tmp_path: Path) -> None:
-    """C7: and what was printed until then is not lost."""
+    """Output up to that moment is not lost (C7)."""
     text = await refused(tmp_path, shell, command=LASTING, timeout=5)
     assert text == "it took longer than 5 s and was ended; it had printed:\nstarted\n"
     assert not await beats(tmp_path)
@@ -138,7 +138,7 @@ async def test_the_whole_group_ends_on_cancel(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 async def test_what_a_command_leaves_running_ends_with_it(tmp_path: Path) -> None:
-    """C7: and it is not waited for."""
+    """The call does not wait for the remaining process (C7)."""
     command = "(while true; do echo x >> beat; sleep 0.02; done) & sleep 0.1; echo done"
     async with asyncio.timeout(PATIENCE):
         assert await told(tmp_path, shell, command=command) == "exit status 0\ndone\n"
@@ -168,7 +168,7 @@ except ChildProcessError:
 
 
 async def test_a_command_that_waits_for_all_its_children_has_none_of_ours(tmp_path: Path) -> None:
-    """C6: what watches over it is nobody's child, and is not in its way."""
+    """The watching process is not a child of the command and does not disturb it (C6)."""
     (tmp_path / "waits.py").write_text(WAITS)
     command = f"exec {shlex.quote(sys.executable)} waits.py"
     assert await told(tmp_path, shell, command=command, timeout=20) == "exit status 0\nalone\n"

@@ -70,7 +70,9 @@ async def test_a_file_is_read_edited_as_a_person_wants_it_and_run(tmp_path: Path
 
 
 async def test_a_question_about_a_write_that_would_be_refused_says_so(tmp_path: Path) -> None:
-    """P9: it shows no change that will never be made, and no file is described to who was not let see it."""
+    """The approval request shows no change that cannot be made, and describes no file that the user was not
+    allowed to see (P9).
+    """
     (tmp_path / "b.txt").write_text("there\n")
     asked: list[Any] = []
 
@@ -112,7 +114,7 @@ async def test_a_line_with_one_command_too_many_is_asked_about(tmp_path: Path) -
 async def test_a_patch_of_a_file_that_was_read_applies_while_it_is_as_it_was_read(
     tmp_path: Path, meddled: bool
 ) -> None:
-    """C6: what somebody made of it since is not lost, although the patch would fit."""
+    """Changes that another process made since are not lost, although the patch would fit (C6)."""
     file = tmp_path / "work" / "a.txt"
     file.parent.mkdir()
     file.write_text("one\ntwo\n")

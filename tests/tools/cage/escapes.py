@@ -1,8 +1,9 @@
-"""Ways out of the cage, and how each would be seen from outside. They attack only the world they are given.
+"""List ways out of the cage and how each one shows outside. They attack only the world they are given.
 
-Names in braces, such as `{home}`, are filled in. The kind says what would be a way out:
-`prints` a secret; `changes` what is outside; `plants` what runs later; `reaches` a listener; `does` what the
-system was to refuse, and says DONE. Those marked `control` get out where there is no cage: so they are real.
+Names in braces, such as `{home}`, are filled in. The kind states what an escape would be: `prints` a secret,
+`changes` something outside, `plants` a file that runs later, `reaches` a listener, or `does` an operation
+that the system must refuse, and prints DONE. Entries marked `control` succeed without a cage, which proves
+that they are real.
 """
 
 # ruff: noqa: E501 - the attempts are written as they run

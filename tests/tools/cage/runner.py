@@ -1,9 +1,9 @@
-"""Runs words in the cage, as the product does with the settings of the current folder: for attacks on it.
+"""Run a command in the cage with the settings of the current folder, as the product does, to attack it.
 
     python -m tests.tools.cage.runner [--allow HOST:PORT] [--protect PATH] [--no-watch] -- WORDS...
 
-Nobody is asked: what is not allowed is refused. A link on a protected path, about which a person would be
-asked first, counts as allowed by them: what it does then is held as well.
+No approval is requested: everything that is not allowed is refused. A link on a protected path would need
+approval first, so it counts as approved, and its effects are held back as well.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""K1 to K4: what runs in the cage, who is asked, what is told, and what it leaves behind."""
+"""K1 to K4: what runs in the cage, which approvals it needs, what it reports, and what it leaves on disk."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def caged(place: Path, script: Script, settings: CageSettings = FREE, **more: An
 
 
 async def told(runtime: Runtime, answer: Answer | None = None) -> tuple[list[str], list[Question]]:
-    """Results of the calls of one turn, and what was asked."""
+    """Return the results of the calls of one turn, and the approval requests."""
     turn = await runtime.send("go")
     asked = []
     async for event in turn.events():
@@ -207,7 +207,9 @@ async def test_k3_a_trusted_folder_is_worked_in_without_a_question(tmp_path: Pat
 
 @needs_cage
 async def test_k3_what_was_refused_is_told_and_allowed_by_a_rule(place: Path) -> None:
-    """Refused × asked for × always: the second call asks for just that, the third need not any more."""
+    """Refused × requested × always: the second call requests exactly the refused path, and the third needs no
+    request.
+    """
     outside = place / "outside"
     outside.mkdir()
     line = f"echo x >> {outside}/f"
@@ -288,7 +290,7 @@ async def test_k3_what_changes_nothing_outside_is_not_told(place: Path) -> None:
 
 
 def asked_about(work: Path, *words: str, bounds: Sequence[Rule] = ()) -> tuple[list[str], str]:
-    """What a call that asks for these words would open, as a person reads it; and why it cannot."""
+    """Return what a call with these words would open, as a user reads it, and why it cannot."""
     rules, why = settle_beyond(Cage(work, FREE, tuple(bounds)), beyond_of(words, ["make"]))
     return [f"{rule.permission}:{rule.pattern}" for rule in rules], why
 
@@ -334,8 +336,9 @@ def test_k3_what_a_call_asks_for_is_asked_about_as_what_it_opens(
 
 @needs_cage
 async def test_k3_what_is_asked_about_is_what_opens(place: Path) -> None:
-    """Asked for × a link × a new file: asked about once, by its real name, and it is written. What cannot be
-    opened is refused before anybody is asked; so is what a rule denies below."""
+    """Requested × a link × a new file: one request by the real name, and then it is written. A path that
+    cannot be opened is refused before the request, and so is one that a rule denies below.
+    """
     other = place / "other"
     (other / "closed").mkdir(parents=True)
     (place / "work").mkdir()
@@ -462,8 +465,9 @@ for target in sys.argv[1:]:
 
 @needs_cage
 async def test_k1_rules_say_which_hosts_are_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Allowed × denied × a name that leads into a private network: nobody is asked where rules say it. Names
-    are looked up outside, by a resolver that knows loopback alone."""
+    """Allowed × denied × a name that leads into a private network: rules decide without a request. Names are
+    resolved outside, by a resolver that knows only loopback.
+    """
     resolved = []
 
     async def resolver(host: str, port: int, **_: Any) -> list[Any]:
@@ -498,7 +502,7 @@ async def test_k1_rules_say_which_hosts_are_reached(tmp_path: Path, monkeypatch:
 
 @needs_cage
 async def test_k1_a_host_is_asked_about_while_the_command_waits(tmp_path: Path) -> None:
-    """Network × question: no second run is needed, and other hosts are still refused."""
+    """Network × approval request: no second run is needed, and other hosts are still refused."""
     work = tmp_path / "work"
     work.mkdir()
     (work / "connect.py").write_text(CONNECT)
@@ -542,7 +546,9 @@ async def test_p12_what_a_command_left_when_its_time_was_up_is_asked_about(tmp_p
 
 @needs_cage
 async def test_p12_what_could_not_be_held_is_told(tmp_path: Path) -> None:
-    """Held × a file in the place where it would be moved; put back × a file that came there meanwhile."""
+    """Held back × a file in the place where it would be moved. Put back × a file that appeared there in the
+    meantime.
+    """
     work = tmp_path / "work"
     work.mkdir()
     (work / ".dragoman-held").write_text("")
@@ -589,7 +595,7 @@ async def test_p12_what_runs_later_is_held_whatever_its_path(tmp_path: Path, pat
 
 
 def test_p12_what_was_held_is_put_back_through_no_link(tmp_path: Path) -> None:
-    """Allowed × a link that another command made while the person thought about it."""
+    """Allowed × a link that another command made while the user was deciding."""
     work, home = tmp_path / "work", tmp_path / "home"
     (work / "sub").mkdir(parents=True)
     home.mkdir()
@@ -622,7 +628,7 @@ async def test_p12_a_link_on_a_protected_path_is_asked_about_first(tmp_path: Pat
 
 @needs_cage
 async def test_p12_the_holes_of_version_control_and_servers_are_closed_for_the_shell(tmp_path: Path) -> None:
-    """Shell × allowed `git status` × MCP script: nothing that was written runs later."""
+    """Shell × allowed `git status` × MCP script: no written file runs later."""
     work = tmp_path / "work"
     (work / "srv").mkdir(parents=True)
     (work / "srv/server.py").write_text("#")
@@ -677,7 +683,7 @@ async def test_k1_programs_of_ones_own_tools_are_caged(tmp_path: Path) -> None:
 @needs_cage
 @pytest.mark.parametrize("watch", [True, False])
 async def test_k1_the_holder_of_a_cage_does_not_tell_what_lies_outside(tmp_path: Path, watch: bool) -> None:
-    """Its words are shown inside: none of them is a path of the host, or says what is closed."""
+    """Its messages are visible inside: none contains a path of the host or names a closed path."""
     settings = replace(FREE, watch=watch)
     (tmp_path / "work/.vscode").mkdir(parents=True)
     async with caged(tmp_path, [run("tr '\\0' '\\n' < /proc/1/cmdline"), says("1")], settings) as runtime:
@@ -699,7 +705,9 @@ async def test_k1_the_folder_of_homebrew_is_shown(place: Path, monkeypatch: pyte
 
 @needs_cage
 async def test_k1_a_formatter_outside_the_workspace_is_shown_in_its_cage(place: Path) -> None:
-    """Formatter × cage: the script that the settings name, and what it imports, and nothing else there."""
+    """Formatter × cage: the script named in the settings and its imports are visible, and nothing
+    else there.
+    """
     (place / "format").mkdir()
     (place / "format/upper.py").write_text(
         "import sys, helper, pathlib\n"
@@ -817,7 +825,7 @@ async def test_t6_a_command_that_is_cancelled_can_tidy_up(tmp_path: Path) -> Non
 
 
 def groups_of(file: str) -> list[Path]:
-    """Of control groups of this process, after those that could not be removed yet were."""
+    """Return the control groups of this process, after another attempt to remove the remaining ones."""
     for one in make_groups():
         remove_group(one)
     return [*Path("/sys/fs/cgroup").rglob(f"dragoman-{os.getpid()}-*/{file}")]
@@ -825,7 +833,7 @@ def groups_of(file: str) -> list[Path]:
 
 @needs_cage
 async def test_k1_all_processes_of_a_call_share_one_limit(tmp_path: Path) -> None:
-    """Memory × many processes, also of root; and no group is left behind."""
+    """Memory × many processes, also as root. No group is left."""
     made = make_groups()
     for group in made:
         remove_group(group)
@@ -891,7 +899,7 @@ def test_k2_the_profile_for_macos_says_the_same(tmp_path: Path) -> None:
 @needs_cage
 @pytest.mark.slow
 async def test_k1_a_server_runs_in_a_cage_of_its_own_if_the_settings_say_so(place: Path) -> None:
-    """It answers, and writes neither beside its folder nor anything that runs later."""
+    """The server answers, and writes neither outside its folder nor anything that runs later."""
     server = place / "server"
     server.mkdir()
     (server / "s.py").write_text(
@@ -946,7 +954,7 @@ async def test_k1_a_caged_server_reaches_the_hosts_that_the_settings_name_and_no
     assert asked == []
     heard = ["127.0.0.1", "200", "hello", "127.0.0.1", "403", "localhost", "403"]
     assert texts[0].split() == heard
-    assert not (server / ".envrc").exists()  # what it made meanwhile is held when it ends
+    assert not (server / ".envrc").exists()  # files that the server made are held back when it ends
     assert [*(server / ".dragoman-held").iterdir()]
 
 

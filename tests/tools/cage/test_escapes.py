@@ -99,7 +99,7 @@ class World:
                     self.heard.append(connection.recv(99))
 
     def outside(self) -> dict[str, object]:
-        """Everything beside the workspace: what it is, and what is in it."""
+        """Return everything outside the workspace, with type and content."""
         root = self.home.parent
         found: dict[str, object] = {"": sorted(one.name for one in root.iterdir())}
         for path in (*self.home.rglob("*"), *self.other.rglob("*"), *self.tmp.rglob("*")):
@@ -109,7 +109,7 @@ class World:
         return found
 
     def planted(self) -> dict[str, object]:
-        """What runs later, by its name and by its rights."""
+        """Return files that run later because of their name or their permissions."""
         found = find_protected(self.work, BOUNDS, after=True).entries
         shown: dict[str, object] = {path: kind for path, (kind, _) in found.items() if path != HELD}
         for path in self.work.rglob("*"):
@@ -123,7 +123,7 @@ class World:
         return shown
 
     async def attack(self, escape: Escape, cage: Cage | None) -> tuple[bool, str]:
-        """→ whether it got out, and what it printed"""
+        """Return whether the attack escaped, and its output."""
         names = {name: getattr(self, name) for name in ("home", "work", "other", "tmp")}
         names["port"], names["udp"] = (one.getsockname()[1] for one in self.sockets[:2])
         text = escape.python or escape.shell
@@ -178,7 +178,7 @@ async def test_without_a_cage_it_gets_out(world: World, escape: Escape) -> None:
 
 @needs_cage
 async def test_k2_a_cage_leaves_no_empty_files_on_the_host(world: World) -> None:
-    """P12 × names that do not exist yet: nothing is put in their places."""
+    """P12 × names that do not exist yet: no placeholder is created for them."""
     names = sorted(str(path) for path in world.work.rglob("*"))
     for watch in (False, True):
         cage = cage_in(world.work, CageSettings(watch=watch), BOUNDS, look=True)
@@ -196,7 +196,7 @@ async def test_k2_a_cage_leaves_no_empty_files_on_the_host(world: World) -> None
     "group", ["read", "write", "later", "net", "process", "limits"] if WHOLE else ["limits"]
 )
 def test_k1_the_corpus_is_held(tmp_path: Path, group: str) -> None:
-    """A hundred and thirty-seven more, one group of them in `make test`: each is a program of its own."""
+    """137 more escapes, one group of them in `make test`. Each is a separate program."""
     root = Path(__file__).parents[3]
     runner = [
         sys.executable,

@@ -23,7 +23,9 @@ BOTH = pytest.mark.parametrize("machine", ARCHITECTURES)
 
 
 def judge(program: bytes, machine: str, call: int, *given: int) -> int:
-    """What the kernel would do: the few instructions that we use, as its documentation says."""
+    """Return the verdict of the kernel: the few instructions that the filter uses, as the kernel documents
+    them.
+    """
     arguments = (*given, *(0,) * (6 - len(given)))
     data = struct.pack("=iIQ6Q", call, ARCHITECTURES[machine], 0, *arguments)
     steps = [struct.unpack_from("=HBBI", program, at) for at in range(0, len(program), 8)]
@@ -100,7 +102,7 @@ def test_namespaces_terminals_sockets_and_owners_rights_are_looked_at(machine: s
         if number(name, machine) is not None:
             assert verdict(name, *(0,) * place, 0o4755) == verdict(name, *(0,) * place, 0o2755) == EPERM
     assert verdict("openat", 0, 0, 0o101, 0o4755) == EPERM
-    assert verdict("openat", 0, 0, 0, 0o4755) == ALLOW  # without O_CREAT there is no mode
+    assert verdict("openat", 0, 0, 0, 0o4755) == ALLOW  # without O_CREAT, the call has no mode
     assert verdict("openat", 0, 0, 0o101, 0o644) == ALLOW
 
 

@@ -1,4 +1,4 @@
-"""A process whose turn calls a tool of a server that asks its person, to be killed meanwhile.
+"""Run a turn that calls a tool of a server that asks the user, in a process to be killed meanwhile.
 
 python -m tests.tools.mcp.asking FOLDER TOOL
 """
@@ -21,7 +21,7 @@ SERVER = Path(__file__).parent / "servers" / "asking.py"
 
 
 def runtime(folder: Path, *script: object, adopts: bool = True) -> Runtime:
-    """With a server that asks, and writes down how often each of its tools was begun."""
+    """Return a runtime with a server that asks the user, and that records each start of its tools."""
     command, *words = python(str(SERVER), str(folder / "begun.txt"))
     server = McpServer(command=command, args=tuple(words))
     source = McpSource("it", server, patience=PATIENCE)

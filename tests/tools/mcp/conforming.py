@@ -25,7 +25,7 @@ PUBLISHED = "https://conformance-test.local/client-metadata.json"  # the only on
 
 
 async def play(url: str, scenario: str, given: dict[str, Any]) -> str:
-    """Why it did not work; nothing where it did."""
+    """Return why the scenario failed, or an empty string."""
     server = McpServer(
         url=url,
         auth="oauth" if scenario.startswith("auth/") else None,
@@ -52,7 +52,7 @@ async def _drive(source: McpSource, calls: dict[str, Arguments]) -> str:
             return source.error
         tools = {tool.permission.rpartition(".")[2]: tool for tool in source.group().tools}
         for name, arguments in calls.items():
-            # a form is sent back as it came, so that its defaults count
+            # the form goes back unchanged, so that its defaults count
             await Bench(answers=[{}]).run(tools[name], arguments)
         return ""
     finally:
@@ -60,7 +60,7 @@ async def _drive(source: McpSource, calls: dict[str, Arguments]) -> str:
 
 
 class Visitor:
-    """A person who says yes to everything. The page they come back to is fetched beside, as browsers do."""
+    """A user who accepts everything. The return address is fetched in the background, as browsers do."""
 
     def __init__(self) -> None:
         self._back: list[asyncio.Task[None]] = []

@@ -15,7 +15,9 @@ Said: TypeAlias = Literal["yes", "no", "nothing"]
 
 @dataclass
 class Guarded:
-    """`asked` are the token requests it got; a token it gave lasts `lasts` seconds."""
+    """A server that requires a login. `asked` are the token requests it received, and a token lasts `lasts`
+    seconds.
+    """
 
     base: str = ""
     lasts: int = 3600

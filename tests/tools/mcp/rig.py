@@ -1,4 +1,4 @@
-"""Servers to talk to: each runs for as long as a block, and its tools are found by their own names."""
+"""Provide MCP servers that run for the length of a block, and find their tools by the original names."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Way = Literal["stdio", "http", "sse"]
 
 @asynccontextmanager
 async def source(server: McpServer, *, ready: bool = True, **options: Any) -> AsyncIterator[McpSource]:
-    """A source, with a server that has been given all the time it needs, unless the test says otherwise."""
+    """Yield a source, by default after its server had all the time it needs."""
     made = McpSource(NAME, server, **{"patience": PATIENCE, **options})
     try:
         if ready:
@@ -94,7 +94,7 @@ def listening(*command: str, port: int | None = None) -> Iterator[int]:
         process.kill()
         process.wait()
         until = time.monotonic() + PATIENCE
-        while _answers(port) and time.monotonic() < until:  # what was forked for it is killed in a moment
+        while _answers(port) and time.monotonic() < until:  # its forked children are killed in a moment
             time.sleep(0.01)
 
 

@@ -104,7 +104,8 @@ async def test_progress_passes_through(server: McpSource) -> None:
     bench = Bench()
     await call(server, "trigger-long-running-operation", bench, duration=0.2, steps=4)
     steps = [{"progress": float(step), "total": 4.0} for step in (1, 2, 3, 4)]
-    assert bench.progress == [step for step in steps if step in bench.progress]  # a busy server's are thinned
+    # progress of a busy server is thinned
+    assert bench.progress == [step for step in steps if step in bench.progress]
     assert [bench.progress[0], bench.progress[-1]] == [steps[0], steps[-1]]
 
 
@@ -114,7 +115,7 @@ async def test_a_form_is_filled_in_by_the_person_of_the_call(server: McpSource) 
     (question,) = bench.questions
     assert question[0] == "it asks: Please provide inputs for the following fields:"
     assert "- Name: Ada" in result.text
-    assert "It was a dark and stormy night." in result.text  # the default of a field that was left alone
+    assert "It was a dark and stormy night." in result.text  # the default of an untouched field
 
 
 async def test_an_address_is_shown_and_the_person_says_whether_they_were_there(server: McpSource) -> None:
@@ -178,7 +179,7 @@ async def test_an_older_server_is_told_of_the_cancel(tmp_path: Path) -> None:
 
 
 class _Signal(list[Any]):
-    """A list that tells when something is put into it."""
+    """A list that signals each addition."""
 
     def __init__(self, event: asyncio.Event) -> None:
         self._event = event

@@ -1,4 +1,4 @@
-"""What a server says of its tools may change while it runs: the list is followed, and the change is seen."""
+"""Check that a server's changed list of tools is followed while it runs, and that the change is noticed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def test_a_list_that_changes_is_fetched_again_and_a_new_definition_has_a_n
 
 
 async def test_a_list_that_cannot_be_read_again_costs_no_call() -> None:
-    """C7: what is known of it stays, the call that runs has its result, and the list is asked for again."""
+    """The known list stays, the running call gets its result, and the list is requested again (C7)."""
     async with source(raw("stumbles")) as server:
         outcome = await call(server, "echo", text="x")
         assert (outcome.state, outcome.result.text) == (CallState.COMPLETED, "after all")

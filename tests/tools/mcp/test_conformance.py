@@ -1,4 +1,4 @@
-"""The official conformance suite for clients, all scenarios at once. What does not pass has its reason."""
+"""Run all scenarios of the official conformance suite for clients. Each expected failure has its reason."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ async def _suite(folder: Path) -> dict[str, bool]:
         lines = told.partition("=== SUITE SUMMARY ===")[2].splitlines()
         found = (re.match(r"(✓|✗) (\S+): \d+ passed", line) for line in lines)
         passed = {match[2]: match[1] == "✓" for match in found if match is not None}
-        for scenario in PASS:  # they look at the clock, which runs fast beside two dozen others
+        for scenario in PASS:  # they depend on the clock, and time runs short among two dozen other scenarios
             if not passed.get(scenario):
                 passed[scenario] = "OVERALL: PASSED" in await _run(folder, client, "--scenario", scenario)
         return passed

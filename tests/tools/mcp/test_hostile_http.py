@@ -60,7 +60,7 @@ class Hostile:
 
     def __init__(self, method: str = "", **odd: Any) -> None:
         self.method, self.odd = method, odd
-        self.heard: list[tuple[str, float]] = []  # what it was asked, and when
+        self.heard: list[tuple[str, float]] = []  # received requests, with their times
         self.headers: list[dict[str, str]] = []
         self.url = ""
 
@@ -146,7 +146,7 @@ async def test_a_key_does_not_follow_a_redirect_to_another_host() -> None:
 
 
 async def test_changes_and_streams_without_end_are_followed_at_our_own_pace() -> None:
-    """Each stream of notices says that the list changed, ends, and wants to be opened again at once."""
+    """Each stream of notices reports a changed list, ends, and demands to be opened again immediately."""
     hostile = Hostile()
     async with hostile.served() as settings, source(settings) as server:
         while len(hostile.times("GET")) <= AT_ONCE + 1 or len(hostile.times("tools/list")) < 3:
@@ -237,7 +237,7 @@ async def test_a_server_that_does_not_listen_to_a_good_bye_is_greeted_again_all_
 
 
 async def test_an_error_of_the_server_is_its_own_whatever_its_number() -> None:
-    """Many take the one that the SDK has for a connection that is closed."""
+    """Many servers use the number that the SDK uses for a closed connection."""
     error = b'{"jsonrpc": "2.0", "id": 2, "error": {"code": -32000, "message": "it is locked"}}'
     hostile = Hostile("tools/call", body=error, status=400, content_type=JSON)
     async with hostile.served() as settings, source(settings) as server:
@@ -271,7 +271,7 @@ class Older(Hostile):
 
 
 async def test_a_server_to_which_nothing_can_be_sent_any_more_is_greeted_again() -> None:
-    """The SDK sends nothing after a message that was refused, and goes on listening."""
+    """The SDK sends nothing after a refused message, and continues to listen."""
     older = Older()
     async with older.served() as settings, source(replace(settings, transport="sse")) as server:
         refused = asyncio.create_task(call(server, "echo", text="x"))
@@ -299,11 +299,11 @@ class Newest(Hostile):
 async def test_changes_are_followed_on_where_their_reports_break_off() -> None:
     newest = Newest()
     async with newest.served() as settings, source(settings):
-        await eventually(lambda: len(newest.times("tools/list")) == 2)  # what changed was not reported
+        await eventually(lambda: len(newest.times("tools/list")) == 2)  # the change was not reported
 
 
 class Slow(Newest):
-    """Agrees to report changes when its list has been read."""
+    """A server that agrees to report changes only after its list was read."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -336,7 +336,7 @@ async def test_what_changed_before_changes_are_reported_is_seen() -> None:
 
 
 class Idle(Slow):
-    """Says that it reports changes, and agrees to none when its list has been read."""
+    """A server that claims to report changes, and agrees to none after its list was read."""
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         asked = await request.json()

@@ -1,4 +1,4 @@
-"""L3: a server is not started before one of its tools is called; its list is kept from last time."""
+"""L3: a server starts only when one of its tools is called, and its list is kept from the last run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def test_a_list_that_was_kept_needs_no_server(tmp_path: Path) -> None:
 
 
 async def test_what_was_left_out_is_not_kept_and_still_told(tmp_path: Path) -> None:
-    """Schemas in a kept list were found valid: the next start does not check them again."""
+    """Schemas in a kept list were found valid, so the next start does not check them again."""
     kept, server = KeptLists(tmp_path), raw("schema")
     async with source(server, kept=kept) as first:
         offered, left_out = [one.name for one in first.group().tools], first.left_out
@@ -42,7 +42,7 @@ async def test_what_was_left_out_is_not_kept_and_still_told(tmp_path: Path) -> N
 
 
 async def test_a_tool_that_changed_meanwhile_does_not_run(tmp_path: Path) -> None:
-    """L3 × P8: it was offered, and perhaps allowed, in other words."""
+    """The model was offered the tool, and a user perhaps allowed it, with another description (L3 × P8)."""
     kept, server = KeptLists(tmp_path), raw()
     async with source(server, kept=kept):
         pass

@@ -1,4 +1,6 @@
-"""Servers that want a login: made once, with a person; kept, renewed, and never in the way of a turn."""
+"""Check servers that require a login: a user makes it once, it is stored and renewed, and no turn waits for
+it.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 async def run_mcp_test(home: Path, server: Guarded) -> str:
-    """`dragoman mcp test`, as a person would: what it said beside its report."""
+    """Run `dragoman mcp test` as a user would, and return its output next to the report."""
     (home / "dragoman.toml").write_text(f'[mcp.far]\nurl = "{server.url}"\nauth = "oauth"\n')
     process = await asyncio.create_subprocess_exec(
         *(*python("-m", "dragoman"), "mcp", "test", "far", "--json"),
@@ -63,7 +65,7 @@ async def run_mcp_test(home: Path, server: Guarded) -> str:
 
 
 async def log_in(server: Guarded) -> None:
-    """What that command does, in this process."""
+    """Log in as that command does, in this process."""
     wanted, tokens, visitor = settings(server), TokenStore(server.url), Visitor()
     async with (
         new_login(wanted, visitor.visit, tokens) as provider,
@@ -80,7 +82,7 @@ async def test_a_turn_does_not_wait_for_a_login_but_says_how_to_make_one(home: P
     async with guarded() as server, source(settings(server), ready=False) as far:
         await far.ready()
         assert (far.state, far.error) == ("login", WANTS)
-        assert server.registered == 0  # nothing was begun that nobody would have ended
+        assert server.registered == 0  # no login was started that could never be completed
 
 
 async def test_a_login_is_made_in_the_browser_and_kept_for_its_owner_alone(home: Path) -> None:
@@ -133,7 +135,9 @@ async def test_who_was_registered_by_the_page_is_registered_anew_in_the_terminal
 
 
 async def test_a_login_that_works_is_left_as_it_is(home: Path) -> None:
-    """Also where somebody listens at the address it was made with, as the page does at its own."""
+    """This holds also if another process listens at the address of the login, as the web UI does at
+    its own.
+    """
     async with guarded() as server:
         await log_in(server)
         made = TokenStore(server.url).login()

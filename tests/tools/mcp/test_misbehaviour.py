@@ -1,4 +1,6 @@
-"""Servers that hang, die, flood and talk nonsense: a call fails in words, and nobody else notices (C7)."""
+"""Check servers that hang, die, flood and send garbage: the call fails with a message, and no other call is
+affected (C7).
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,7 @@ async def test_a_server_that_dies_in_a_call_is_started_again_by_the_next() -> No
             "Its last words: out of memory. Whether the call took effect is not known."
         )
         assert server.state == "failed"
-        assert server.group().tools == (before,)  # what is known of it stays
+        assert server.group().tools == (before,)  # the known list stays
         await server.ready()
         assert "went away while the call ran" in (await call(server, "echo", text="x")).result.text
 
@@ -222,7 +224,7 @@ async def test_nothing_at_an_address_is_told_in_words() -> None:
 
 @pytest.mark.parametrize("who", [pytest.param("everything", marks=pytest.mark.long), "sdk"])
 async def test_a_server_that_was_started_anew_is_greeted_again(who: str) -> None:
-    """It never saw the call that was made in the old session, so that is made once more."""
+    """The restarted server never saw the call of the old session, so the call is made again."""
     file = script("server-everything", "dist/index.js")
     command = (NODE, file, "streamableHttp") if who == "everything" else python(MODERN, "http")
     port = free_port()

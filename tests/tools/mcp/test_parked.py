@@ -1,4 +1,4 @@
-"""A server's question to a person, and a process that is killed before they answer."""
+"""Check a server's question to the user when the process is killed before the answer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 
 async def killed_while_it_asks(folder: Path, tool: str) -> Question:
-    """The question that a process had asked when it was killed."""
+    """Return the question that a process had asked when it was killed."""
     process = subprocess.Popen(python("-m", "tests.tools.mcp.asking", str(folder), tool))  # noqa: ASYNC220 - it is not waited for
     try:
         await eventually((folder / "begun.txt").exists)
@@ -44,7 +44,9 @@ def begun(folder: Path) -> list[str]:
 async def test_the_question_of_a_call_that_may_be_repeated_is_answered_after_a_kill(
     tmp_path: Path, meanwhile: bool
 ) -> None:
-    """S3 × P6: the same question, once; also where the person answers while nobody runs the turn."""
+    """The same question is asked once, and the user can also answer while no process runs the turn
+    (S3 × P6).
+    """
     question = await killed_while_it_asks(tmp_path, "look")
     if meanwhile:
         async with runtime(tmp_path, adopts=False) as answering:
@@ -64,8 +66,9 @@ async def test_the_question_of_a_call_that_may_be_repeated_is_answered_after_a_k
 
 
 async def test_a_call_that_may_do_anything_is_not_made_again_for_its_question(tmp_path: Path) -> None:
-    """S3: the question is closed, also where nobody looks at the turn or answers; the model is told, and the
-    server is not called a second time."""
+    """The question is closed, also if no client reads the turn or answers. The model sees that, and the
+    server is not called a second time (S3).
+    """
     question = await killed_while_it_asks(tmp_path, "change")
     async with runtime(tmp_path, says("done")) as again:
         async with asyncio.timeout(PATIENCE):

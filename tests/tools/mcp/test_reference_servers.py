@@ -1,4 +1,4 @@
-"""The reference servers, unchanged: memory, git and fetch. Files and everything have tests of their own."""
+"""Check the unchanged reference servers memory, git and fetch. Other tests cover files and everything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What servers have to read."""
+"""Check the resources of servers."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ pytestmark = pytest.mark.slow
 
 
 async def test_resources_are_listed_and_read() -> None:
-    """C9, C3, P1: texts as texts, files as files; one that is not there is told in the server's words, and
-    the address is what rules are asked about."""
+    """Texts arrive as text and files as files. A missing resource is reported in the server's words, and
+    rules match the address (C9, C3, P1).
+    """
     bench = Bench()
     with everything() as server:
         async with source(server) as it:

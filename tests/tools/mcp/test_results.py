@@ -1,4 +1,4 @@
-"""What servers return, as the model reads it."""
+"""Check results of servers as the model reads them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def test_texts_stand_one_below_the_other() -> None:
     [
         ('{"a": 1}', {"a": 1}, '{"a": 1}'),  # the same twice
         ("", {"a": 1}, '{"a": 1}'),
-        ("hello", {"result": "hello"}, "hello"),  # wrapped because it is no object
+        ("hello", {"result": "hello"}, "hello"),  # wrapped because it is not an object
         ("a\nb", {"result": ["a", "b"]}, "a\nb"),
         ("see below", {"a": 1}, 'see below\n{"a": 1}'),
     ],
@@ -102,6 +102,6 @@ def test_a_person_reads_what_a_server_claims_of_a_tool(hints: dict[str, bool] | 
 
 
 def test_a_login_that_failed_is_told_with_its_reason() -> None:
-    """C7: and one that is needed is no failure."""
+    """A required login is not a failure (C7)."""
     assert describe(OAuthFlowError("no such client")) == "the login failed: no such client"
     assert "did not work" not in describe(LoginNeeded("no such client"))

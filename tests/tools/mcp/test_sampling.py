@@ -58,7 +58,7 @@ class Thinking(Bench):
 
 
 async def test_the_model_is_asked_no_longer_than_the_call_runs() -> None:
-    """T6: who stops the turn does not pay for the rest of what the server wanted to know."""
+    """A user who stops the turn does not pay for the server's remaining requests (T6)."""
     bench = Thinking(answers=[LET])
     with everything(sampling=True) as settings:
         async with source(settings) as server, asyncio.timeout(PATIENCE):
@@ -75,7 +75,7 @@ async def test_a_server_does_not_even_know_of_it_otherwise() -> None:
 
 
 async def test_the_model_of_the_turn_answers_and_sees_nothing_private(tmp_path: Path) -> None:
-    """R3: the whole way, by settings; what is private is masked there, too."""
+    """The test covers the whole path from the settings, and private data is masked there, too (R3)."""
     with everything(sampling=True) as settings:
         env = ", ".join(f"{name} = {json.dumps(value)}" for name, value in settings.env.items())
         lines = [

@@ -92,7 +92,7 @@ async def test_a_tool_that_changed_is_asked_about_again_whatever_the_rules_say(t
 
 
 async def test_a_tool_that_changed_since_it_was_offered_is_asked_about(tmp_path: Path) -> None:
-    """P9: what would run is what it is now, and that is what a person allows, once and for all."""
+    """The call would run the current definition, and the user allows exactly that, permanently (P9)."""
     it = McpSource("it", raw("changes"))
     asked: list[str] = []
 
@@ -118,7 +118,7 @@ async def test_a_tool_that_changed_since_it_was_offered_is_asked_about(tmp_path:
 
 
 async def test_a_form_of_the_server_is_a_question_of_the_turn(tmp_path: Path) -> None:
-    """C8: one that is turned down is declined."""
+    """A rejected form is declined (C8)."""
     answers = iter([reply({"name": "Ada", "check": True}), reject()])
 
     async def decide(turn: TurnHandle, event: Any) -> None:
@@ -194,7 +194,7 @@ async def test_after_a_restart_only_what_a_person_allowed_waits_for_its_server(t
 
 
 async def test_a_server_that_cannot_start_is_told_in_the_turn(tmp_path: Path) -> None:
-    """The model says that there are no tools; a person reads why."""
+    """The model states that the tools are missing, and the user reads the reason."""
     missing = McpSource("notes", McpServer(command="/no/such/program"))
     async with runtime_with(
         tmp_path, [says("I have none."), says("Still none.")], tools=[missing]

@@ -1,4 +1,4 @@
-"""U2: what a server asks is asked of the person whose call it is, or of nobody."""
+"""U2: only the user whose call it is receives a question of a server."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ async def test_nobody_is_asked_what_may_be_for_somebody_else(people: list[str], 
 
 
 async def test_the_host_that_is_named_is_the_one_that_a_browser_would_open() -> None:
-    """U2 x elicitation: what looks like a reference of our settings is none in a server's address."""
+    """Text in a server's address that looks like a reference in the settings is not one (U2 x
+    elicitation).
+    """
     bench, elicitation = Bench(answers=[]), Elicitation("it", None)
     for url in ("https://${@evil.example/}@bank.example/", "https://${HOST}/pay"):
         params = types.ElicitRequestURLParams(message="Pay.", url=url, elicitation_id="1")

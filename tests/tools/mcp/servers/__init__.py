@@ -1,4 +1,4 @@
-"""Servers that are started as programs of their own."""
+"""MCP servers that are started as separate programs."""
 
 from __future__ import annotations
 

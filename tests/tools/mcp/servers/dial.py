@@ -1,6 +1,6 @@
-"""What the conformance suite takes for a client: passes its orders on to the test, which is the client.
+"""Pose as the client of the conformance suite and forward its orders to the test, which is the client.
 
-Starting one that has everything loaded for each scenario would take longer than the scenarios do.
+Starting a fully loaded client for each scenario would take longer than the scenarios.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A server of the SDK, which speaks the newest protocol, over standard input and output or over HTTP.
+"""A server of the SDK that speaks the newest protocol, over standard input and output or over HTTP.
 
 modern.py stdio|http [FILE]      what it notices is appended to the file; the port is in PORT
 """

@@ -1,6 +1,6 @@
-"""A server without the SDK, line by line, that behaves as badly as its first argument says.
+"""A server without the SDK, line by line, that misbehaves as its first argument names.
 
-What it was sent is appended to the file of its second argument, if there is one.
+Received messages are appended to the file of its second argument, if given.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def call(id: Any, name: str, arguments: dict[str, Any]) -> None:
         sys.stderr.flush()
         os.kill(os.getpid(), 9)
     if HOW == "waits":
-        return None  # the answer never comes; a cancel is written down like everything else
+        return None  # the answer never arrives, and a cancellation is recorded like every message
     if HOW == "floods":
         while True:
             sys.stdout.write("x" * 65536)
@@ -82,7 +82,7 @@ def call(id: Any, name: str, arguments: dict[str, Any]) -> None:
     if HOW == "stumbles":
         UNANSWERED.append(id)
         return send(method="notifications/tools/list_changed")
-    if HOW == "value":  # whatever it is told, as it stands
+    if HOW == "value":  # the value exactly as received
         result = f'{{"content": [], "structuredContent": {{"it": {arguments["text"]}}}}}'
         sys.stdout.write(f'{{"jsonrpc": "2.0", "id": {id}, "result": {result}}}\n')
         sys.stdout.flush()
