@@ -49,7 +49,7 @@ async def _turn_cost(chat: ConversationHandle, model: ScriptedModel, stopwatch: 
 
 
 class Stopwatch(Plugin):
-    """Measure how long collecting the history of a request takes: it necessarily grows with the conversation."""
+    """Measure how long collecting the history of a request takes: it must grow with the conversation."""
 
     def __init__(self) -> None:
         self._began = 0.0

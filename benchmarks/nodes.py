@@ -223,7 +223,7 @@ async def bench_nodes(store: str, *roles: str, places: int = 32) -> AsyncIterato
 
 
 def server_cpu(server: Server) -> float:
-    """Return the seconds of CPU that all processes of the PostgreSQL server have used, including ended ones."""
+    """Return the CPU seconds that all processes of the PostgreSQL server have used, including ended ones."""
     postmaster = int((server.folder / "data" / "postmaster.pid").read_text().split()[0])
     spent = 0
     for entry in Path("/proc").glob("[0-9]*/stat"):

@@ -30,7 +30,7 @@ NEVER = 10**9
 
 
 def make_tree(root: Path, files: int, folders: int) -> None:
-    """Create files of one to sixty lines, in folders up to nine deep. Seeded, so they are the same each time."""
+    """Create files of one to sixty lines, in folders up to nine deep. A seed keeps them the same."""
     chance = random.Random(1)
     made = [root]
     root.mkdir(parents=True)

@@ -150,7 +150,7 @@ def _wrapped(signature: str) -> str:
 
 
 def _with_code_blocks(text: str) -> str:
-    """Return a docstring as Markdown: indented lines are code already, and a lone backslash is not an escape."""
+    """Return a docstring as Markdown: indented lines are code already, a lone backslash is not an escape."""
     return text.replace("<", "&lt;") if "`" not in text else text
 
 

@@ -1,4 +1,4 @@
-"""Run a number of turns of a scenario, timed by CPU, and print one line of JSON. Every contestant uses this."""
+"""Run a number of turns of a scenario, timed by CPU, and print one JSON line. Every contestant uses this."""
 
 from __future__ import annotations
 
