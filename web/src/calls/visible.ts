@@ -1,5 +1,5 @@
 /** Escapes characters that change a text invisibly, so that the user approves what they read (P14). The twin of
-    `src/dragoman/visible_text.py`; `tests/visible_text.json` keeps both equal. */
+ * `src/dragoman/visible_text.py`; `tests/visible_text.json` keeps both equal. */
 
 // Controls, direction marks, joiners, fillers, variation selectors, tags, private-use characters and unpaired
 // surrogates.
