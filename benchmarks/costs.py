@@ -1,8 +1,8 @@
-"""What a turn, a token, a follower and a node cost, measured on a small fleet here; with `--write FILE` its
+"""Measure the cost of a turn, a token, a follower and a node on a small local fleet. With `--write FILE`, its
 table in the docs is replaced.
 
-Each line is a difference: turns with more of it less turns with less of it, without what the nodes use when
-nothing happens. CPU is counted, not time: others may work on the machine.
+Each line is a difference: turns with more of it minus turns with less of it, without what the nodes use
+when idle. CPU is counted, not time, because other processes can use the machine.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.postgres import Server, served
 from dragoman.store.postgres.store import PostgresStore
 
 IDLE = 8.0  # seconds
-QUIET = 35.0  # seconds until the events of turns that ended have been dropped
+QUIET = 35.0  # seconds until the events of ended turns have been dropped
 WAITING = 100_000  # turns
 SETTLE = 1.5  # seconds until the server shows its counters
 _BEGIN, _END = "<!-- costs: written by benchmarks/costs.py -->", "<!-- end of costs -->"
@@ -29,14 +29,14 @@ _BEGIN, _END = "<!-- costs: written by benchmarks/costs.py -->", "<!-- end of co
 
 @dataclass(slots=True, frozen=True)
 class Spent:
-    """By something, or until a moment."""
+    """CPU and database use of something, or until a moment."""
 
     web: float  # seconds of CPU
     worker: float
     server: float
     transactions: float
     rows: float  # inserted, changed or deleted
-    wal: float  # bytes that a disk has to take, and a replica
+    wal: float  # bytes that a disk and a replica must take
     seconds: float = 0.0
 
     def __sub__(self, other: Spent) -> Spent:
@@ -72,7 +72,7 @@ class Meter:
         )
 
     async def by(self, work: Callable[[], Awaitable[object]], count: int) -> Spent:
-        """One of so many, without what the nodes use anyway."""
+        """Return the share of one, without what the nodes use when idle."""
         before = await self.now()
         await work()
         spent = await self.now() - before
@@ -137,7 +137,7 @@ async def measure(server: Server) -> list[str]:
 
 
 async def looks(server: Server, db: Any) -> str:
-    """What every node does every five seconds, beside very many turns that wait for people."""
+    """Measure the work of every node each five seconds, with very many turns that wait for users."""
     store = PostgresStore(server.url("costs"))
     await store.open()
     try:

@@ -1,4 +1,4 @@
-"""What a case costs in addition to its turn: CPU of a run, and of the same turns without one.
+"""Measure the cost of a case in addition to its turn: CPU of a run, and of the same turns without one.
 
     python -m benchmarks.evaluation [--cases 1000]
 

@@ -1,9 +1,10 @@
-"""`make bench-fleet`: how fast a fleet is, as ratios in one run: more workers, PostgreSQL against SQLite, the
-delay until a follower at another node sees a piece, and how long a take-over takes.
+"""`make bench-fleet`: measure the speed of a fleet, as ratios in one run: more workers, PostgreSQL against
+SQLite, the delay until a follower at another node receives a chunk, and the duration of a take-over.
 
-Everything runs on this machine, the database too, which flushes to the disk. Stores alternate, and of each
-the best of three counts. `--streams` is with how many turns at once the delay is measured first, 50 pieces a
-second each; then with twice as many, until `--most` or until half of the pieces are a second late.
+Everything runs on this machine, including the database, which flushes to the disk. Stores alternate, and
+the best of three runs counts. `--streams` is the number of concurrent turns with which the delay is
+measured first, at 50 chunks a second each. The number then doubles until `--most`, or until half of the
+chunks are a second late.
 """
 
 from __future__ import annotations
@@ -19,14 +20,16 @@ from rich.table import Table
 from tests.postgres import Server, served
 
 REPEATS = 3
-PLACES = 4  # turns at once in a worker: few, so that places run out before the cores do
+PLACES = 4  # concurrent turns in a worker: few, so that slots run out before the cores do
 SERVICE = 1.0  # seconds that a model takes for a turn
-PACE = 0.02  # seconds between two pieces
-LATE = 1.0  # seconds of delay at which a fleet is at its end
+PACE = 0.02  # seconds between two chunks
+LATE = 1.0  # seconds of delay at which a fleet is saturated
 
 
 async def workers(server: Server) -> Table:
-    """A worker has so many places, and turns wait for the model: twice the workers, twice the turns?"""
+    """Check whether twice the workers run twice the turns. A worker has a fixed number of slots, and turns
+    wait for the model.
+    """
     table = Table("workers", "turns/s", "×", "of what fits", "pieces/s", "×", title="more workers")
     first: tuple[float, float] | None = None
     for count in (1, 2, 3):
@@ -52,7 +55,7 @@ async def workers(server: Server) -> Table:
 
 
 async def stores(server: Server) -> Table:
-    """One process that runs its own turns, ten rounds each, on the one and on the other."""
+    """One process that runs its own turns, ten rounds each, on either store."""
     table = Table("a tool round on", "wall", "CPU of the process", "CPU of the server", title="the store")
     found: dict[str, list[tuple[float, float, float]]] = {"SQLite": [], "PostgreSQL": []}
     with tempfile.TemporaryDirectory() as folder:
@@ -73,7 +76,7 @@ async def stores(server: Server) -> Table:
 
 
 async def delays(server: Server, streams: int, most: int) -> Table:
-    """From a worker's piece to a follower at a web node, through the database."""
+    """Measure from a worker's chunk to a follower at a web node, through the database."""
     table = Table(
         "streams", "pieces/s", "p50", "p99", "web", "workers", "server", title="delay; cores that are busy"
     )
@@ -100,7 +103,7 @@ def _quantile(ordered: Sequence[float], part: float) -> float:
 
 
 async def take_overs(server: Server, times: int = 4) -> Table:
-    """A worker is killed in the middle of a stream: the longest silence that a follower hears."""
+    """Kill a worker in the middle of a stream, and measure the longest silence for a follower."""
     table = Table("killed", "until the next event", title="take-over")
     url = server.url("take_overs")
     async with bench_nodes(url, "web", "worker") as (web, _):

@@ -1,4 +1,6 @@
-"""What grows and what does not: turns of a long conversation, many conversations at once, the import."""
+"""Measure what grows and what does not: turns of a long conversation, many concurrent conversations, the
+import.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from dragoman.wire.scripted import Line, says
 
 
 async def long_conversation() -> None:
-    """CPU of a turn after 10 messages and after 10,000, less what the request itself takes."""
+    """Measure the CPU of a turn after 10 messages and after 10,000, without the request itself."""
     model = ScriptedModel(lambda _: says("fine"))
     watch = Stopwatch()
     with tempfile.TemporaryDirectory() as folder:
@@ -36,18 +38,18 @@ async def _talk(chat: ConversationHandle, model: ScriptedModel, turns: int) -> N
 
 
 async def _turn_cost(chat: ConversationHandle, model: ScriptedModel, stopwatch: Stopwatch) -> float:
-    """The cheapest of a few turns, less the time from its start to the finished history."""
+    """The cheapest of a few turns, without the time from its start to the finished history."""
     costs = []
     for _ in range(30):
         cpu = time.process_time()
         await (await chat.send("hello")).result()
         costs.append(time.process_time() - cpu - stopwatch.spent)
-        model.requests.clear()  # it held on to the request, so that freeing it is not counted either
+        model.requests.clear()  # the model kept the request, so that freeing it is not counted either
     return min(costs)
 
 
 class Stopwatch(Plugin):
-    """How long the history of a request takes to collect: it grows with the conversation, as it must."""
+    """Measure how long collecting the history of a request takes: it must grow with the conversation."""
 
     def __init__(self) -> None:
         self._began = 0.0
@@ -62,7 +64,7 @@ class Stopwatch(Plugin):
 
 
 async def many_at_once(count: int = 1000) -> None:
-    """So many conversations streaming at the same time, in one process."""
+    """Stream this number of conversations at the same time in one process."""
 
     def script(_: Request) -> Line:
         return says("word " * 80, waits=0.02)

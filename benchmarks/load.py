@@ -1,8 +1,9 @@
-"""Many at once: turns stream to as many clients from one process; against uvicorn that sends the same bytes.
+"""Measure many concurrent turns that stream to as many clients from one process, against uvicorn with the
+same bytes.
 
-The clients check that each gets every piece once and in order. CPU and memory are the server process's, after
-a first client has warmed it up. A second table tells how long streaming clients have to wait while somebody
-opens, searches and deletes a very long conversation.
+The clients check that each receives every chunk once and in order. CPU and memory are the server
+process's, after a first client has warmed it up. A second table shows how long streaming clients wait
+while another client opens, searches and deletes a very long conversation.
 """
 
 from __future__ import annotations
@@ -25,22 +26,22 @@ from typing import Any
 
 import uvicorn
 
-PIECES = 200  # of one answer
+PIECES = 200  # chunks of one answer
 PAUSE = 0.05  # seconds between two of them
-MESSAGES = 10_000  # of the long conversation
+MESSAGES = 10_000  # messages of the long conversation
 LONG = "conv_long"
 
 
 def text_of(pieces: int) -> str:
-    return "".join(f"{n:07d} " for n in range(pieces))  # a piece is eight characters
+    return "".join(f"{n:07d} " for n in range(pieces))  # a chunk is eight characters
 
 
 # ── the two servers ───────────────────────────────────────────────────────────────────────────────
 
 
 async def dragoman(port: int, pieces: int) -> None:
-    """Ours, whole: a store on disk, a turn a client, people who sign in."""
-    # imported here: the bare server is measured without it
+    """Run the whole Dragoman server: a store on disk, one turn per client, signed-in users."""
+    # Imported here, so that the bare server is measured without it.
     from dragoman import Runtime, ScriptedModel
     from dragoman.server.app import server
     from dragoman.server.auth import Auth
@@ -70,7 +71,7 @@ async def _add_long_conversation(runtime: Any) -> None:
 
 
 async def bare(port: int, pieces: int) -> None:
-    """What uvicorn needs to send the same: frames of the same size, at the same pace, made beforehand."""
+    """Run plain uvicorn with the same output: prepared frames of the same size, at the same pace."""
     data = {"turn": "turn_0123456789abcdef", "text": "0000000 ", "seq": 12345, "type": "text.delta"}
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -86,7 +87,7 @@ async def bare(port: int, pieces: int) -> None:
 
 
 async def _serve(app: Any, port: int) -> None:
-    """Until standard input ends. For each line there it prints what it has used so far."""
+    """Serve until standard input ends. For each line there, print the usage so far."""
     config = uvicorn.Config(
         app, port=port, log_level="warning", lifespan="off", backlog=4096, timeout_graceful_shutdown=1
     )
@@ -132,7 +133,7 @@ async def _post(port: int, path: str, body: dict[str, str]) -> Any:
 
 
 class Heard:
-    """The pieces that came to one client, and when."""
+    """The chunks that one client received, and when."""
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
@@ -144,13 +145,13 @@ class Heard:
             self.times.append(time.perf_counter())
 
     def gaps(self, begin: float, end: float) -> list[float]:
-        """Seconds between one piece and the next, in this time."""
+        """Return the seconds between consecutive chunks in this period."""
         times = [at for at in self.times if begin <= at <= end]
         return [later - earlier for earlier, later in pairwise(times)]
 
 
 async def _client_of_ours(port: int, heard: Heard) -> None:
-    """Makes a conversation, listens, says something, and hears it out."""
+    """Create a conversation, follow it, send a message, and receive the whole answer."""
     conversation = (await _post(port, "/api/conversations", {}))["id"]
     speaking: asyncio.Task[Any] | None = None
     path = f"/api/conversations/{conversation}"
@@ -172,7 +173,7 @@ async def _client_of_bare(port: int, heard: Heard) -> None:
 
 
 async def _disturb(port: int) -> None:
-    """Somebody opens, searches and deletes the long conversation."""
+    """Open, search and delete the long conversation."""
     async with aclosing(_lines(port, _request("GET", f"/api/conversations/{LONG}/events"))) as lines:
         async for line in lines:
             if b'"revision":' in line:  # with which the snapshot ends
@@ -190,7 +191,7 @@ async def _disturb(port: int) -> None:
 
 
 class Served:
-    """A server in a process of its own."""
+    """A server in a separate process."""
 
     def __init__(self, who: str, pieces: int, port: int) -> None:
         self.port, self.pieces = port, pieces
@@ -233,7 +234,7 @@ async def serving(who: str, pieces: int) -> AsyncIterator[Served]:
 
 
 async def streams(who: str, clients: int, pieces: int = PIECES) -> dict[str, float]:
-    """So many clients, each with a turn of its own."""
+    """Run this number of clients, each with a separate turn."""
     async with serving(who, pieces) as served:
         before, began = served.used(), time.perf_counter()
         heard = [Heard() for _ in range(clients)]
@@ -251,15 +252,17 @@ async def streams(who: str, clients: int, pieces: int = PIECES) -> dict[str, flo
 
 
 async def _run(*arguments: str) -> None:
-    """This program, beside the one that measures: who reads a long conversation in this one would hold up the
-    clients whose pieces are timed."""
+    """Start this program next to the measuring one: reading a long conversation in this process would delay
+    the clients whose chunks are timed.
+    """
     process = await asyncio.create_subprocess_exec(sys.executable, __file__, *arguments)
     assert await process.wait() == 0, f"{' '.join(arguments)} failed"
 
 
 async def lateness(clients: int, *, disturbed: bool) -> tuple[float, float, float]:
-    """Seconds by which pieces were late while all clients heard something: the latest, that of one in a
-    thousand, and that of one in a hundred."""
+    """Return by how many seconds chunks were late while all clients received some: the latest, that of one in
+    a thousand, and that of one in a hundred.
+    """
     async with serving("dragoman", PIECES) as served:
         heard = [Heard() for _ in range(clients)]
         listening = [asyncio.create_task(served.client(served.port, one)) for one in heard]
@@ -275,7 +278,7 @@ async def lateness(clients: int, *, disturbed: bool) -> tuple[float, float, floa
 
 
 def main(clients: int) -> None:
-    from rich.console import Console  # imported here: neither server is measured with it
+    from rich.console import Console  # imported here, so that neither server is measured with it
     from rich.table import Table
 
     console = Console()
@@ -325,7 +328,7 @@ def _load() -> str:
 
 
 def _allow_files(clients: int) -> None:
-    """Each client is a file to the system, here and there."""
+    """Each client is a file descriptor, in this process and in the server."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = max(soft, clients * 4 + 200)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, hard) if hard > 0 else wanted, hard))
@@ -342,7 +345,7 @@ if __name__ == "__main__":
     if order.serve:
         asyncio.run({"dragoman": dragoman, "bare": bare}[order.serve](order.port, order.pieces))
     elif order.disturb:
-        os.nice(10)  # it stands for another machine: it may not take the core from those that are timed
+        os.nice(10)  # it represents another machine: it must not use the core of the timed clients
         asyncio.run(_disturb(order.port))
     else:
         main(order.clients)

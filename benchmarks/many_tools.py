@@ -1,7 +1,7 @@
-"""`make bench-tools`: 20 servers with 500 tools, none of them started. What does the first request hold, and
-does `find_tools` find the right tool?
+"""`make bench-tools`: measure the size of the first request with 20 servers and 500 tools, none of them
+started, and whether `find_tools` finds the right tool.
 
-The tools and requests are those of BFCL's live sets (`bfcl-eval`), as people wrote them. The search was
+The tools and requests are those of BFCL's live sets (`bfcl-eval`), as users wrote them. The search was
 tuned on the sets that are not live.
 
     python benchmarks/many_tools.py WHEEL
@@ -31,7 +31,7 @@ from dragoman.wire.scripted import says
 
 SETS = ("live_simple", "live_multiple", "live_parallel", "live_parallel_multiple")
 SERVERS, TOOLS = 20, 500
-LETTERS = 4  # of a token, about
+LETTERS = 4  # approximate characters per token
 
 
 def lines(archive: zipfile.ZipFile, name: str) -> Iterator[dict[str, Any]]:
@@ -66,7 +66,9 @@ def _definition(name: str, description: str, schema: Any) -> Definition:
 
 
 async def first_request(definitions: Sequence[Definition]) -> tuple[Request, float, int]:
-    """With servers whose lists were kept and whose programs are not there; seconds, letters of all tools."""
+    """Use servers whose tool lists are cached and whose programs do not exist. Return seconds and the
+    characters of all tools.
+    """
     with tempfile.TemporaryDirectory() as folder:
         kept = KeptLists(Path(folder) / "lists")
         servers = {f"server{n}": McpServer(command="/nonexistent") for n in range(SERVERS)}

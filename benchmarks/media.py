@@ -1,9 +1,9 @@
-"""`make bench-media`: a conversation with fifty pictures of ten megabytes: who waits, and how much memory.
+"""`make bench-media`: measure blocking and memory in a conversation with fifty images of ten megabytes.
 
-The provider is a process of its own. Somebody else on our event loop looks at the clock all the time: the
-longest that they had to wait is the longest that any other request would have waited. On a busy machine
-others are to blame for some of it: so the same is measured without pictures; and of each wait, as the kernel
-tells it, how long threads of ours could have worked and got no CPU. What is left of it is our own doing.
+The provider is a separate process. A task on Dragoman's event loop checks the clock continuously: its longest
+wait is the longest that any other request would have waited. On a busy machine other programs cause part of
+it. Therefore the same is measured without images. For each wait, the kernel also reports how long this
+process's threads could have worked but got no CPU. The rest is caused by Dragoman.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dragoman.providers.sign_in import Keys
 from dragoman.turn.api.conversation_handle import ConversationHandle
 from dragoman.wire.files.pictures import NO_LIMITS, FileLimits
 
-LONGEST_WAIT = 0.05  # seconds, for anybody else
+LONGEST_WAIT = 0.05  # seconds of blocking
 UPLOADED_AT_ONCE = 1 << 16  # bytes, as they come from a socket
 LIMITS = {
     "as Claude takes them": FileLimits(picture_edge=1568, picture_bytes=3_900_000, together=22_000_000),
@@ -62,11 +62,11 @@ asyncio.run(main())
 
 @dataclass
 class Waits:
-    """How long somebody who wants nothing but the time had to wait for it."""
+    """Records how long a task that only reads the clock had to wait."""
 
     longest: float = 0.0
-    own: float = 0.0  # seconds of a wait for which no other program is to blame
-    busy: float = 0.0  # seconds of the loop's own CPU between two looks
+    own: float = 0.0  # seconds of a wait that no other program caused
+    busy: float = 0.0  # seconds of the loop's CPU between two checks
     over: int = 0
     memory: list[int] = field(default_factory=list)  # megabytes
 
@@ -102,7 +102,7 @@ async def watched() -> AsyncIterator[Waits]:
 
 
 def without_cpu() -> dict[str, int]:
-    """Nanoseconds in which each thread of this process could have worked and had no CPU."""
+    """Return the nanoseconds in which each thread of this process could have worked and had no CPU."""
     waited = {}
     for thread in Path("/proc/self/task").iterdir():
         with suppress(OSError):  # it has ended
@@ -116,7 +116,7 @@ def since(before: dict[str, int]) -> float:
 
 
 def memory() -> int:
-    """Megabytes that this process holds."""
+    """Return the memory of this process in megabytes."""
     with Path("/proc/self/statm").open() as file:
         return int(file.read().split()[1]) * 4096 >> 20
 
@@ -154,7 +154,7 @@ async def provider() -> AsyncIterator[str]:
 async def converse(
     url: str, folder: str, limits: FileLimits, photo: bytes, count: int
 ) -> tuple[Waits, float]:
-    """One message for each picture. The history holds all that were sent before."""
+    """Send one message for each image. The history contains all images sent before."""
     server = Provider(
         "acme", "Acme", url, local=True, defaults={"modalities": ["text", "image"]}, files=limits
     )
@@ -166,7 +166,7 @@ async def converse(
         Runtime(f"{folder}/chat.db", model=models, compact_at=None) as runtime,
     ):
         chat = await runtime.conversation()
-        await (await chat.send("hello")).result()  # what is imported at the first request is not the point
+        await (await chat.send("hello")).result()  # imports at the first request are not measured
         waits = await send_pictures(runtime, chat, photo, count)
     return waits, time.perf_counter() - began
 

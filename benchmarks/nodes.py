@@ -1,7 +1,8 @@
-"""Nodes of a fleet for measuring: processes that share a PostgreSQL of their own, and what each of them uses.
+"""Nodes of a fleet for benchmarks: processes that share a separate PostgreSQL, and the resources that each
+uses.
 
-A node is the library's `Runtime` in a role, with a model in the process, so that neither a provider nor HTTP
-is measured with it. What it is to do comes as lines of JSON on its standard input.
+A node is the library's `Runtime` in a role, with a model in the process, so that neither a provider nor
+HTTP is measured. Its commands arrive as lines of JSON on its standard input.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def _machine_ticks() -> tuple[int, int]:
-    """All, and those that the host of a virtual machine gave to others."""
+    """Return all seconds of CPU, and those that the host of a virtual machine gave to others."""
     fields = [int(word) for word in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
     return sum(fields), fields[7]
 
@@ -59,8 +60,9 @@ def pay(amount: int) -> str:
 
 
 class BenchModel(ScriptedModel):
-    """Does what the last message names: `rounds 3`, `sleep 0.5`, `ask 1`, or `stream 100 0.02`: so many
-    pieces, with so many seconds between them, each of which says when it was sent."""
+    """Act as the last message says: `rounds 3`, `sleep 0.5`, `ask 1`, or `stream 100 0.02`: this many chunks,
+    with this many seconds between them. Each chunk contains its time of sending.
+    """
 
     def __init__(self) -> None:
         super().__init__([], name="bench/model")
@@ -98,7 +100,7 @@ def _text(message: RequestMessage) -> str:
 
 
 async def be_node(store: str, role: str, places: int) -> None:
-    """Until standard input ends."""
+    """Run until standard input ends."""
     runtime = Runtime(
         store,
         model=BenchModel(),
@@ -123,11 +125,11 @@ async def be_node(store: str, role: str, places: int) -> None:
 
 
 async def _talk(runtime: Runtime, text: str, count: int, at_once: int, followers: int = 1) -> dict[str, Any]:
-    """So many turns, each in a conversation of its own, until they are over or wait for a person."""
+    """Run this number of turns, each in a separate conversation, until they end or wait for a user."""
     left = iter(range(count))
     delays: list[float] = []
     pieces = 0
-    gaps: list[float] = []  # the longest of each turn without an event
+    gaps: list[float] = []  # the longest time without an event, for each turn
 
     async def follow(turn: str) -> None:
         nonlocal pieces
@@ -177,7 +179,7 @@ class BenchNode:
     process: Process
 
     async def do(self, **what: Any) -> dict[str, Any]:
-        """What came of it, and what the process has used since it began."""
+        """Return its result, and what the process has used since it began."""
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps(what).encode() + b"\n")
         return await self.hear()
@@ -221,7 +223,7 @@ async def bench_nodes(store: str, *roles: str, places: int = 32) -> AsyncIterato
 
 
 def server_cpu(server: Server) -> float:
-    """Seconds that all processes of the PostgreSQL server have used, those included that are gone."""
+    """Return the CPU seconds that all processes of the PostgreSQL server have used, including ended ones."""
     postmaster = int((server.folder / "data" / "postmaster.pid").read_text().split()[0])
     spent = 0
     for entry in Path("/proc").glob("[0-9]*/stat"):
@@ -231,7 +233,7 @@ def server_cpu(server: Server) -> float:
             continue
         fields = text.rpartition(")")[2].split()
         if int(entry.parent.name) == postmaster:
-            spent += sum(map(int, fields[11:15]))  # its own, and of the children that ended
+            spent += sum(map(int, fields[11:15]))  # of the process, and of its ended children
         elif int(fields[1]) == postmaster:
             spent += sum(map(int, fields[11:13]))
     return spent / _TICKS
@@ -245,7 +247,7 @@ def replace_part(file: Path, begin: str, text: str, end: str) -> None:
 
 
 def machine() -> str:
-    """Where this was measured, and when: a line for the docs."""
+    """Return where this was measured, and when: a line for the docs."""
     git = ["git", "rev-parse", "--short", "HEAD"]
     commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
     python = ".".join(map(str, sys.version_info[:3]))

@@ -1,8 +1,8 @@
-"""`make bench-page`: how quick the page is in a real browser, with much to show.
+"""`make bench-page`: measure how fast the web UI is in a real browser, with much content.
 
-A real server, a model on loopback, the system's Chromium without a window. A frame that comes late is a
-stutter: the longest time between two frames is measured in the page itself, while it works. The machine does
-all of it at once, server and model included, so a busy one makes every number worse.
+Uses a real server, a model on loopback, and the system's Chromium without a window. A late frame is a
+stutter: the longest time between two frames is measured in the web UI itself, while it works. One machine
+runs everything, including server and model, so a busy one makes every number worse.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ FRAMES = """() => {
   requestAnimationFrame(look);
 }"""
 
-# Until an answer that ends so stands there. Whoever looks from outside makes a long task of its own.
+# Wait in the web UI until an answer with this end is shown. Polling from outside would create separate long
+# tasks.
 ENDED = """async (end) => {
   for (;;) {
     await new Promise((resolve) => setTimeout(resolve, 250));
@@ -115,7 +116,7 @@ def _pieces(said: str, results: int) -> list[bytes]:
 
 
 async def _answer(request: web.Request) -> web.StreamResponse:
-    """At about 3,000 pieces a second: faster than any model, so that the page has to keep up."""
+    """Stream about 3,000 chunks a second: faster than any model, so that the web UI has to keep up."""
     messages = (await request.json())["messages"]
     asked = max(place for place, one in enumerate(messages) if one["role"] == "user")
     pieces = _pieces(messages[asked]["content"], sum(one["role"] == "tool" for one in messages[asked:]))
@@ -179,9 +180,11 @@ async def _say(page: Page, text: str) -> None:
 
 
 async def _longest(page: Page, said: str, end: str) -> tuple[float, float]:
-    """The longest time between two frames, and the processor's time of the longest task, in milliseconds.
+    """Return the longest time between two frames, and the processor time of the longest task, in
+    milliseconds.
 
-    The first tells what is seen on this machine with all else that it does, the second what the page takes.
+    The first shows what is visible on this machine with everything else that runs, the second what the web
+    UI takes.
     """
     await page.goto(page.url.partition("#")[0].rsplit("/c/", 1)[0])
     await page.get_by_test_id("composer-text").wait_for()
@@ -194,7 +197,7 @@ async def _longest(page: Page, said: str, end: str) -> tuple[float, float]:
 
 @asynccontextmanager
 async def traced(page: Page) -> AsyncIterator[list[dict[str, Any]]]:
-    """What the page's main thread did meanwhile, once it is over."""
+    """Return what the web UI's main thread did in this period, after it ends."""
     found: list[dict[str, Any]] = []
     over = asyncio.Event()
     session = await page.context.new_cdp_session(page)

@@ -1,4 +1,4 @@
-"""A task of 20 calls, as single calls and as one program: requests, input tokens, CPU of a call."""
+"""Compare a task of 20 calls, as single calls and as one program: requests, input tokens, CPU per call."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from dragoman.wire.scripted import Line, calls, says
 TASK = 20
 SIZES = (20, 100, 400)
 REPEATS = 3
-BUILT_IN = ["basics", "files", "shell", "web"]  # what the model is offered beside the tool of the task
+# tools that the model is offered in addition to the tool of the task
+BUILT_IN = ["basics", "files", "shell", "web"]
 PROGRAM = """\
 import json
 sizes = []
@@ -93,7 +94,7 @@ async def _requests(asked: str, call: Callable[[int], Line], rounds: int, *group
 
 
 def _tokens(request: Request) -> int:
-    """What a request takes, about: the same estimate for both ways."""
+    """Estimate the size of a request: the same estimate for both ways."""
     said = [
         [part.arguments, part.result.text if part.result else ""] if isinstance(part, ToolCall) else str(part)
         for message in request.messages

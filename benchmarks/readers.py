@@ -1,6 +1,6 @@
-"""What readers of one conversation cost a web node: a thousand clients over HTTP while one turn streams.
+"""Measure what readers of one conversation cost a web node: a thousand HTTP clients while one turn streams.
 
-CPU of the node is counted. Each client checks that it gets every piece once.
+CPU of the node is counted. Each client checks that it receives every chunk once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def act(_: Body) -> Line:
 
 
 async def read(one: Node, conversation: str, ready: asyncio.Event, late: list[float]) -> int:
-    """How many words came. `late` gets the time of the last."""
+    """Return the number of received words. `late` gets the time of the last."""
     text, kind = "", b""
     timeout = aiohttp.ClientTimeout(total=None)
     async with one.http.get(f"/api/conversations/{conversation}/events", timeout=timeout) as stream:
@@ -57,7 +57,8 @@ async def measure(server: Server, readers: int) -> str:
                     id = (await one.post("/api/conversations", {}))["id"]
                     ready, late = [asyncio.Event() for _ in range(readers)], list[float]()
                     reading = []
-                    for each in ready:  # one after the other: so many strangers of one address are too many
+                    # one after the other: so many unauthenticated clients of one address would exceed a limit
+                    for each in ready:
                         reading.append(asyncio.create_task(read(one, id, each, late)))
                         await each.wait()
                     await asyncio.sleep(3)

@@ -1,6 +1,7 @@
-"""`make bench`: every contestant in its own process against the same loopback model; ratios in tables.
+"""`make bench`: run every contestant in a separate process against the same loopback model; print ratios in
+tables.
 
-The other frameworks are installed into an environment of their own, `.bench`, and nowhere else.
+The other frameworks are installed only into a separate environment, `.bench`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ ENVIRONMENT = HERE.parent / ".bench"
 PEERS = ["pydantic-ai-slim[openai]", "openai-agents", "langchain", "langgraph", "langchain-openai"]
 ENGINES = ["dragoman", "bare", "pydantic_ai", "openai_agents", "langgraph"]
 WIRES = ["bare", "dragoman", "served", "openai"]
-REPEATS = 3  # the machine has other things to do: of each contestant the cheapest of so many counts
+REPEATS = 3  # runs per contestant, of which the cheapest counts: the machine also runs other programs
 ROUNDS = 10
 PAIRS = 300  # of turns without and with tracing
 CHUNKS = [  # a name, the model that plays it, turns, and how many of them one turn has
@@ -64,7 +65,7 @@ def _wires(bench: Bench) -> Table:
 
 
 def _tracing(bench: Bench) -> Table:
-    """It is to cost less than a twentieth of a tool round; off it is a look-up and two questions."""
+    """It must cost less than a twentieth of a tool round. Turned off, it is a lookup and two checks."""
     title = f"tracing to a collector: microseconds, medians of {PAIRS} pairs of turns"
     table = Table("CPU per …", "off", "more with it", title=title)
     bench.console.print("[dim]tracing off and on …[/]", highlight=False)
@@ -83,14 +84,16 @@ def _ratios(spent: list[float]) -> list[str]:
 
 @dataclass(slots=True, frozen=True)
 class Bench:
-    """Where contestants run, and whom they talk to."""
+    """The environments of the contestants, and the model that they call."""
 
     console: Console
     python: Path
     url: str
 
     def cheapest(self, clients: list[str], model: str, turns: int) -> list[float]:
-        """Seconds of CPU that each needs for a turn. They alternate, so that a busy moment hits all."""
+        """Return the seconds of CPU that each contestant needs for a turn. They alternate, so that a busy
+        moment affects all.
+        """
         self.console.print(f"[dim]{model}: {', '.join(clients)} …[/]", highlight=False)
         rounds = [[self.measured(client, model, turns)["cpu"] for client in clients] for _ in range(REPEATS)]
         return [min(times) for times in zip(*rounds, strict=True)]

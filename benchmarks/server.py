@@ -1,8 +1,8 @@
-"""A model on loopback that all contestants talk to: OpenAI chat completions, streamed, as fast as it is read.
+"""A model on loopback for all contestants: OpenAI chat completions, streamed as fast as it is read.
 
-The model's name says what it does: `rounds-10` calls a tool until ten results are there, then answers;
-`chunks-2000` answers with two thousand pieces; `paced-500` sends them one by one, a breath between;
-`prose-2000` answers with as many pieces of prose, code and markup, as a model writes about a program.
+The model's name selects its behavior: `rounds-10` calls a tool until ten results exist, then answers;
+`chunks-2000` answers with two thousand chunks; `paced-500` sends them one by one, with a pause between them;
+`prose-2000` answers with as many chunks of prose, code and markup, as a model writes about a program.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _usage() -> bytes:
 
 _END = _usage() + _chunked(b"data: [DONE]\n\n") + b"0\r\n\r\n"
 _PIECE = _frame({"content": "word "})
-_PROSE = [  # a word or a mark a piece, about as tokens are
+_PROSE = [  # one word or mark per chunk, about the size of a token
     _frame({"content": piece})
     for piece in re.findall(r" ?\w{1,8}|\s+|[^\w\s]{1,2}", Path(__file__).with_name("prose.md").read_text())
 ]
@@ -84,7 +84,8 @@ async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
                 if line.startswith(b"content-length")
             )
             body = await reader.readexactly(length)
-            if head.startswith((b"POST /v1/traces", b"POST /v1/metrics")):  # it is a collector, too
+            # the server is also a telemetry collector
+            if head.startswith((b"POST /v1/traces", b"POST /v1/metrics")):
                 writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
                 continue
             frames, one_by_one = _reply(json.loads(body))

@@ -1,9 +1,9 @@
-"""How many workers a load needs, how long turns wait, and what limits per person do to that: a seeded
-simulation of the queue, checked against the formula where there is one. `--write FILE` replaces its tables
-in the docs.
+"""Simulate how many workers a load needs, how long turns wait, and the effect of limits per user: a seeded
+simulation of the queue, checked against the formula if one exists. `--write FILE` replaces its tables in
+the docs.
 
-It knows what the queue does: a place is taken by the oldest turn; what meets a limit is tried again a second
-later, behind those who came meanwhile.
+It models the queue: the oldest turn takes a slot. A turn that meets a limit is retried a second later,
+after those that arrived meanwhile.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from nodes import replace_part
 
 SEED = 7
 RUNS = 16
-TURNS = 40_000  # of which the first tenth does not count: it finds everything empty
+TURNS = 40_000  # of which the first tenth does not count: it starts with an empty system
 MEAN = 20.0  # seconds that a turn runs: mostly the model's
-AGAIN = 1.0  # seconds until what met a limit is tried again
+AGAIN = 1.0  # seconds until a turn that met a limit is retried
 _BEGIN, _END = "<!-- simulation: written by benchmarks/simulate.py -->", "<!-- end of simulation -->"
 
 Service = Callable[[random.Random], float]
@@ -41,7 +41,7 @@ def lognormal(chance: random.Random) -> float:
 
 @dataclass(slots=True, frozen=True)
 class Turn:
-    """One that has arrived."""
+    """A turn that has arrived."""
 
     at: float
     person: str
@@ -49,7 +49,7 @@ class Turn:
 
 
 def arrivals(rate: float, turns: int, service: Service, chance: random.Random) -> list[Turn]:
-    """People who do not know of each other."""
+    """Arrivals of users who act independently."""
     at, found = 0.0, []
     for number in range(turns):
         at += chance.expovariate(rate)
@@ -58,7 +58,7 @@ def arrivals(rate: float, turns: int, service: Service, chance: random.Random) -
 
 
 def waits(turns: list[Turn], places: int, limit: int | None = None) -> list[tuple[Turn, float]]:
-    """How long each waits for its place."""
+    """Return how long each turn waits for its slot."""
     coming = [(turn.at, number, turn) for number, turn in enumerate(turns)]
     heapq.heapify(coming)
     ending: list[tuple[float, str]] = []
@@ -86,7 +86,7 @@ def waits(turns: list[Turn], places: int, limit: int | None = None) -> list[tupl
 
 
 def erlang_c(rate: float, places: int) -> float:
-    """The mean wait by the formula, where service is exponential and nobody has limits."""
+    """Return the mean wait by the formula, for exponential service times without limits."""
     load, blocked = rate * MEAN, 1.0
     for n in range(1, places + 1):  # Erlang B, by its recursion: the sums themselves overflow
         blocked = load * blocked / (n + load * blocked)
@@ -103,7 +103,7 @@ def _quantile(found: list[float], part: float) -> float:
 
 
 def _many(rate: float, places: int, service: Service) -> list[float]:
-    """Of several runs, since one that is nearly full remembers a busy hour for long."""
+    """Average several runs, because a nearly full system is affected by a busy hour for long."""
     found: list[float] = []
     for run in range(RUNS):
         turns = arrivals(rate, TURNS, service, random.Random(SEED + run))
@@ -112,7 +112,7 @@ def _many(rate: float, places: int, service: Service) -> list[float]:
 
 
 def sizes() -> str:
-    """Places for a rate of arrivals, at several loads of them."""
+    """Return the slots for a rate of arrivals, at several loads."""
     lines = [
         "| turns/s | slots | busy | wait by formula | simulated | if turns vary more | its p99 |",
         "|---|---|---|---|---|---|---|",
@@ -128,7 +128,7 @@ def sizes() -> str:
 
 
 def limits() -> str:
-    """One person's program asks for very many turns at once, while others talk as they always do."""
+    """One user's program sends very many turns at the same time, while others chat as usual."""
     lines = [
         "| per_person | wait of others, mean | p99 | wait of the user with the script, mean |",
         "|---|---|---|---|",

@@ -1,8 +1,9 @@
-"""Whether costs grow with what others have: lists, search, opening, claiming, deleting and nodes at rest, in
-a PostgreSQL that holds 0, 1, 10 and 100 % of 200,000 waiting turns and 2 million messages of 20,000 people.
+"""Measure whether costs grow with other users' data: lists, search, opening, claiming, deleting and idle
+nodes, in a PostgreSQL with 0, 1, 10 and 100 % of 200,000 waiting turns and 2 million messages of 20,000
+users.
 
-The time is what PostgreSQL itself spends on the statements of one operation (`pg_stat_statements`), the best
-of several. Compare the columns of a row, not the rows. `--most 10` stops at 10 %.
+The time is what PostgreSQL itself spends on the statements of one operation (`pg_stat_statements`), the
+best of several. Compare the columns of a row, not the rows. `--most 10` stops at 10 %.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ from dragoman.store.codecs import QUESTION
 from dragoman.store.postgres.store import PostgresStore
 from dragoman.store.sql.rows import conversation_row, message_row
 
-PEOPLE, EACH, MESSAGES = 20_000, 10, 10  # conversations of each person, messages in each; one turn waits
+PEOPLE, EACH, MESSAGES = 20_000, 10, 10  # conversations per user, messages in each; one turn waits
 SHARES = (0, 1, 10, 100)  # percent
-LONG = 1_000  # messages in each of the ten conversations of one person
+LONG = 1_000  # messages in each of the ten conversations of one user
 REPEATS = 5
 REST = 15.0  # seconds
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -49,13 +50,13 @@ _BEGIN, _END = "<!-- sizes: written by benchmarks/sizes.py -->", "<!-- end of si
 
 
 def texts(count: int) -> Iterator[str]:
-    """Of about 250 characters. Each has the word `common`, one in a thousand `seldom`."""
+    """Return a text of about 250 characters. Each has the word `common`, one in a thousand `seldom`."""
     for words in zip(*[iter(_RANDOM.choices(_WORDS, _WEIGHTS, k=25 * count))] * 25, strict=True):
         yield f"common {' '.join(words)}{' seldom' if _RANDOM.random() < 0.001 else ''}"
 
 
 class Filler:
-    """Writes rows as the store would, many at once and without its triggers."""
+    """Writes rows like the store, but in bulk and without its triggers."""
 
     def __init__(self, db: asyncpg.Connection[Any]) -> None:
         self._db = db
@@ -112,8 +113,9 @@ _COLUMNS = {
 
 
 async def fill(db: asyncpg.Connection[Any], filler: Filler, before: int, share: int) -> None:
-    """From one share of everybody to the next. The index of all texts is made again afterwards: that is
-    quicker than to keep it."""
+    """Fill from one share of all users to the next. The index of all texts is built again afterwards: that is
+    faster than updating it.
+    """
     await db.execute("SET session_replication_role = replica; SET maintenance_work_mem = '1GB'")
     if not before and not share:
         await filler.person(None, 90_000_000)
@@ -141,7 +143,7 @@ Work = Callable[[int], Awaitable[object]]
 
 
 def operations(runtime: Runtime, filler: Filler, db: asyncpg.Connection[Any]) -> dict[str, Work]:
-    """Of a person with ten conversations; each is told how often it was done before."""
+    """Operations of a user with ten conversations. Each receives how often it was done before."""
     store, user = runtime.store, "local"
     assert isinstance(store, PostgresStore)
 
@@ -201,7 +203,7 @@ WHERE query NOT LIKE '%pg_stat_statements%' AND query NOT LIKE 'CHECKPOINT%' AND
 
 @asynccontextmanager
 async def reading(one: Node) -> AsyncIterator[None]:
-    """A page that shows a conversation and the list, and does nothing."""
+    """Keep an idle web UI client open that shows a conversation and the list."""
 
     async def read(path: str) -> None:
         async with one.http.get(path, timeout=aiohttp.ClientTimeout(total=None)) as stream:
@@ -219,7 +221,9 @@ async def reading(one: Node) -> AsyncIterator[None]:
 
 
 async def rest(server: Server, url: str, more: int) -> dict[str, float]:
-    """CPU of a second, in milliseconds: a web node with a reader, and a worker, with so many more workers."""
+    """Return the CPU per second, in milliseconds: a web node with a reader, and a worker, with this many more
+    workers.
+    """
     with tempfile.TemporaryDirectory() as folder:
         fleet = Fleet(Path(folder), url, "http://127.0.0.1:9/v1")
         async with AsyncExitStack() as running:

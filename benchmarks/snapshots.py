@@ -1,8 +1,8 @@
-"""`make bench-snapshots`: what it costs to record the workspace: 50,000 files, and a thousand turns.
+"""`make bench-snapshots`: measure the cost of recording the workspace: 50,000 files, and a thousand turns.
 
-A step that changes one file is measured as a turn sees it: the look before the call and the look after it;
-git's own `status` is the measuring stick. Somebody on the event loop looks at the clock all the time: the
-longest that they had to wait is told, too.
+A step that changes one file is measured as a turn runs it: the scan before the call and the scan after it.
+git's own `status` is the reference. A task on the event loop checks the clock continuously, and its longest
+wait is reported, too.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from dragoman.workspace.full_scan import WATCH_FROM
 from dragoman.workspace.history import WorkspaceHistory
 
 MOST = 0.150  # seconds of a step, once warm
-REALISTIC = 5.0  # seconds of a step with a model: recording may take 2 % of it
+REALISTIC = 5.0  # seconds of a step with a model: recording must take at most 2 % of it
 STEPS = 20
 NEVER = 10**9
 
 
 def make_tree(root: Path, files: int, folders: int) -> None:
-    """Files of one to sixty lines, in folders up to nine deep. Seeded: the same each time."""
+    """Create files of one to sixty lines, in folders up to nine deep. A seed keeps them the same."""
     chance = random.Random(1)
     made = [root]
     root.mkdir(parents=True)
@@ -47,7 +47,7 @@ def make_tree(root: Path, files: int, folders: int) -> None:
 
 
 async def measure_steps(history: WorkspaceHistory, root: Path, name: str) -> float:
-    """Some steps that change one file each. → the median, in seconds"""
+    """Run some steps that change one file each. → the median, in seconds"""
     taken: list[float] = []
     worst = 0.0
 
@@ -61,7 +61,7 @@ async def measure_steps(history: WorkspaceHistory, root: Path, name: str) -> flo
     def begin(turn: str) -> None:
         history.begin(conversation="bench", turn=turn, step=1, call="call", paths=None)
 
-    for warm in (False, False, True):  # what is known of the folder is made, then what the kernel reports
+    for warm in (False, False, True):  # builds the known state of the folder, then what the kernel reports
         clock = asyncio.create_task(look_at_the_clock()) if warm else None
         for step in range(STEPS if warm else 1):
             turn = f"{name}-{warm}-{step}-{time.time_ns()}"
@@ -143,7 +143,7 @@ async def main() -> None:
         root = top / "work"
         make_tree(root, wanted.files, wanted.folders)
         print(f"{wanted.files:,} files in {wanted.folders:,} folders")
-        await asyncio.sleep(0.2)  # files that were written just now are read twice
+        await asyncio.sleep(0.2)  # newly written files are read twice
         medians = {}
         for name, watch_from in (("asking the kernel", WATCH_FROM), ("walking through", NEVER)):
             history = WorkspaceHistory(root, top / f"records-{watch_from}", watch_from=watch_from)

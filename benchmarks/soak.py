@@ -1,7 +1,9 @@
-"""`make soak`: half an hour of everything at once against one server, to see that memory is given back.
+"""`make soak`: run everything at the same time against one server for half an hour, to check that it frees
+memory.
 
-People talk, attach files, are asked, refuse, cancel, edit, rerun, search, export and delete. Every minute the
-server's memory, open files and threads are read from the system. The first minutes warm it up.
+Users chat, attach files, answer approval requests, cancel, edit, rerun, search, export and delete. Every
+minute the server's memory, open files and threads are read from the system. The first minutes are a
+warm-up.
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ import aiohttp
 from rich.console import Console
 from rich.table import Table
 
-WARM = 0.1  # of the time, before which nothing counts
-MOST = 1.2  # times what it had after warming up
+WARM = 0.1  # fraction of the time before measuring starts
+MOST = 1.2  # times its value after the warm-up
 TOKEN = "soak"
 
 
@@ -49,7 +51,7 @@ async def serve(port: int) -> None:
         return f"{amount} paid"
 
     def answer(request: Request) -> Line:
-        model.requests.clear()  # which a test would want to look at
+        model.requests.clear()  # that the check reads afterwards
         last = request.messages[-1]
         said = " ".join(part.text for part in last.parts if part.type == "text")
         if last.role == "user" and said.startswith("look"):
@@ -70,7 +72,7 @@ async def serve(port: int) -> None:
 
 
 class Client:
-    """One who does this and that, in conversations that he deletes when he is done."""
+    """Act as a user: do random operations in conversations, and delete each conversation at the end."""
 
     def __init__(self, http: aiohttp.ClientSession, seed: int) -> None:
         self._http = http
@@ -112,7 +114,7 @@ class Client:
                 await self._hear_out(path, again["turn"])
 
     async def _hear_out(self, path: str, turn: str) -> None:
-        """To the end of the turn, answering what it asks."""
+        """Follow the turn to its end and answer its approval requests."""
         while True:
             for question in (await self._call("GET", "/api/questions"))["items"]:
                 if question["turn"] == turn:
@@ -165,7 +167,7 @@ async def main(minutes: float, people: int) -> bool:
                     rows.append((time.monotonic() - begin, _read(server.pid)))
                     console.print(f"{rows[-1][0]:6.0f} s  {rows[-1][1]}", highlight=False)
                 await asyncio.gather(*work)
-                await asyncio.sleep(5)  # what was deleted last is removed in the background
+                await asyncio.sleep(5)  # the last deleted conversations are removed in the background
                 rows.append((time.monotonic() - begin, _read(server.pid)))
         finally:
             server.terminate()

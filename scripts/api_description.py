@@ -1,6 +1,6 @@
-"""Prints the description of the API, as a server has it at /api/openapi.json, without a server.
+"""Print the OpenAPI description, as a server has it at /api/openapi.json, without a server.
 
-`make page-types` makes the page's types from it.
+`make page-types` generates the web UI's types from it.
 """
 
 from __future__ import annotations

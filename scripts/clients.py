@@ -1,7 +1,7 @@
-"""Runs the tests with other people's clients, and writes a table: `make clients`.
+"""Run the tests with third-party clients, and write a table: `make clients`.
 
-The table is in docs/reference/protocols.md. A client's scenarios are the tests in which its
-published version takes part.
+The table is in docs/reference/protocols.md. A client's scenarios are the tests in which its published version
+takes part.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ PYTHON = {  # client: package, tests
     "MCP SDK for Python": ("mcp", r"server\.mcp\.test_(?:serving|tasks)::"),
     "ACP SDK for Python": ("agent-client-protocol", r"cli\.acp\.test_(?!npm|acpx|emacs)\w+::"),
 }
-RECORDED = {  # client: version, tests, in which its recorded messages take part
+RECORDED = {  # client: version, tests with its recorded messages
     "Emacs, acp.el (recorded)": ("0.14.2", r"acp\.test_emacs::"),
 }
 TESTS = ("tests/protocols", "tests/server/mcp", "tests/cli/acp")
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def run_tests() -> list[tuple[str, str]]:
-    """Each test with what came of it, all cases of each."""
+    """Return each test with its outcome over all its cases."""
     with TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         program = (sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal")

@@ -1,6 +1,7 @@
-"""`make cluster`: PostgreSQL, two web nodes behind a proxy and three workers on this machine, with the page.
+"""`make cluster`: PostgreSQL, two web nodes behind a proxy and three workers on this machine, with the web
+UI.
 
-Everything is in a folder that goes when you stop it, but for the conversations if you name a database:
+Everything is in a folder that is deleted when you stop it, except the conversations if you name a database:
     python scripts/cluster.py --store postgresql://dragoman@db.example/chat
 """
 
@@ -57,14 +58,14 @@ async def main(store: str, webs: int, workers: int, folder: Path) -> None:
 
 @asynccontextmanager
 async def _program(environment: dict[str, str], ready: str, *words: str) -> AsyncIterator[str]:
-    """One node, from when it is ready. Its log is shown."""
+    """One node, from the time it is ready. Its log is shown."""
     process = await asyncio.create_subprocess_exec(
         *DRAGOMAN,
         *words,
         env=environment,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
-        start_new_session=True,  # Ctrl-C is ours: it stops them in order
+        start_new_session=True,  # this process handles Ctrl-C: it stops the nodes in order
     )
     try:
         assert process.stdout is not None
@@ -82,7 +83,7 @@ async def _program(environment: dict[str, str], ready: str, *words: str) -> Asyn
 
 
 class _Proxy:
-    """Passes connections on to one web node after the other, and past those that do not answer."""
+    """Forward connections to the web nodes in turn, and skip those that do not answer."""
 
     def __init__(self, ports: list[int]) -> None:
         self._ports = ports

@@ -1,8 +1,8 @@
-"""Builds the documentation site: `make docs`, or `make docs-serve` to read it.
+"""Build the documentation site: `make docs`, or `make docs-serve` to read it.
 
-Puts README, `docs/` and a reference made from the code into one folder, lets Zensical make HTML of it,
-and checks every link. With `DOCS_REPOSITORY`, the address of a repository, links to source files lead there.
-Without it they are plain text.
+Puts README, `docs/` and a reference generated from the code into one folder, converts it to HTML with
+Zensical, and checks every link. With `DOCS_REPOSITORY`, the address of a repository, links to source files
+lead there. Without it they are plain text.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def collect() -> None:
-    """The pages of the site, with links that fit it."""
+    """Return the pages of the site, with adapted links."""
     shutil.rmtree(PAGES.parent, ignore_errors=True)
     sources = {ROOT / name: page for name, page in TOP.items()}
     sources |= {file: file.relative_to(ROOT / "docs").as_posix() for file in (ROOT / "docs").rglob("*.md")}
@@ -72,7 +72,7 @@ def write(page: str, text: str) -> None:
 
 
 def relinked(text: str, file: Path, page: str, sources: Mapping[Path, str]) -> str:
-    """A page whose links lead to pages of the site, or to the repository."""
+    """Return a page whose links lead to pages of the site, or to the repository."""
 
     def change(found: re.Match[str]) -> str:
         mark, label, target = found.groups()
@@ -99,7 +99,7 @@ def relinked(text: str, file: Path, page: str, sources: Mapping[Path, str]) -> s
 
 
 def python_reference() -> str:
-    """Every public name with its signature and what its docstring says."""
+    """Return every public name with its signature and its docstring."""
     lines = ["# Python API", "", "Import every name below from `dragoman`.", ""]
     groups: dict[str, list[str]] = {"Functions": [], "Classes": [], "Errors": []}
     for name in sorted(dragoman.__all__, key=str.lower):
@@ -150,7 +150,7 @@ def _wrapped(signature: str) -> str:
 
 
 def _with_code_blocks(text: str) -> str:
-    """A docstring as Markdown: indented lines are code already, a lone backslash is none."""
+    """Return a docstring as Markdown: indented lines are code already, a lone backslash is not an escape."""
     return text.replace("<", "&lt;") if "`" not in text else text
 
 
@@ -310,7 +310,7 @@ def broken_links(folder: Path) -> Iterator[str]:
 
 
 def publish() -> Path:
-    """Puts the pages beside those of other versions. The start page leads to the newest."""
+    """Put the pages next to those of other versions. The start page leads to the newest."""
     name = ".".join(version("dragoman").split(".")[:2])
     shutil.rmtree(SITE / name, ignore_errors=True)
     shutil.copytree(HTML, SITE / name)

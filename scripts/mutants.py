@@ -1,26 +1,27 @@
-"""`make mutants`: break the code in one place at a time, and see whether the tests notice.
+"""`make mutants`: break the code in one place at a time, and check whether the tests notice.
 
-The tests of the packages are collected once, and each runs once, to note which lines it runs. Left out are
-those that take longer than twenty seconds, and those that fork programs off, which would not be broken.
+The tests of the packages are collected once, and each runs once to record the lines it runs. Excluded are
+tests that take longer than twenty seconds, and tests that fork programs, which would not be broken.
 
-A mutant is one change to one expression or statement inside a function. In a fork of the process that has
-everything imported, the function's code is exchanged, and the tests that run its line follow, the quickest
-first, until one fails. A mutant that no test notices is printed. At the end the tests that noticed one run
-against the code as it is: if one fails there, too, its mutants run again without it.
+A mutant is one change to one expression or statement inside a function. A fork of the process that has
+imported everything replaces the function's code. Then it runs the tests that run the changed line, quickest
+first, until one fails. A mutant that no test notices is printed. At the end, the tests that noticed one run
+against the original code. If one fails there, too, its mutants run again without it.
 
-These are left out, since no test should notice them:
+These are excluded, since no test should notice them:
 
 - calls of a logger, and `__repr__`
-- numbers that only say how long something waits or how much is read at once: arguments of `sleep`, `read`,
-  `timeout` and `wait`, arguments named so, and operands of `<<`
-- `assert_never(…)`, and `raise` in a last `case _`: the type checker shows that nothing gets there
-- how long a random text is: arguments of `token_urlsafe`, `token_bytes` and `token_hex`
-- the text of an error or of a prompt, defaults of parameters, decorators, and whatever is outside functions
+- numbers that only say how long something waits or how much one read takes: arguments of `sleep`, `read`,
+  `timeout` and `wait`, arguments with these names, and operands of `<<`
+- `assert_never(…)`, and `raise` in a last `case _`: the type checker shows that they are unreachable
+- the length of a random text: arguments of `token_urlsafe`, `token_bytes` and `token_hex`
+- the text of an error or of a prompt, defaults of parameters, decorators, and everything outside functions
 
-A function that none of these tests enters (it runs in another process, say) has no mutants in the sample: the
-last line says how many there would be.
+A function that none of these tests enters (because it runs in another process, for example) has no mutants in
+the sample: the last line says how many there would be.
 
-The notes are kept, and what is new is added to them; after a test was changed, take them with `--again`.
+The records are kept, and new tests are added to them. After a change of a test, record all again with
+`--again`.
 
     python scripts/mutants.py [--count 300] [--seed 1] [--only turn/machine.py]
 """
@@ -62,13 +63,13 @@ NOTES = ROOT / ".cache" / "mutants.json"
 TRACED = (*(str(SRC / package) + "/" for package in PACKAGES), str(ROOT / "tests" / "forks.py"))
 FORKS = str(ROOT / "tests" / "forks.py")
 AT_ONCE = 2  # processes
-QUICK = 20.0  # seconds of a test, with notes taken: those that take longer are left out
-MOST_TESTS = 400  # of those that run a line
-MOST = 60.0  # seconds of tests for one mutant, as they were noted
+QUICK = 20.0  # seconds of a test while lines are recorded: longer tests are excluded
+MOST_TESTS = 400  # tests that run a line
+MOST = 60.0  # recorded seconds of tests for one mutant
 STARTING_POSTGRES = 3.0  # seconds of the first test that uses it
-PATIENCE = 8.0  # seconds that a test may take longer, and five times as long as it took: else it hangs
+PATIENCE = 8.0  # extra seconds for a test, plus five times its recorded time: a longer one hangs
 LONGEST = 300.0  # seconds for one mutant
-HANGS = 3  # the code with which a process ends in which a test hangs
+HANGS = 3  # the exit code of a process with a hanging test
 RECORDING = 3600.0  # seconds for all tests
 MEMORY = 8 << 30  # bytes of one
 NOT_BROKEN = "the code cannot be exchanged"
@@ -92,9 +93,9 @@ OPPOSITES: dict[type[ast.AST], Any] = {
 @dataclass(slots=True)
 class Mutant:
     file: Path
-    number: int  # of the node, as `ast.walk` counts
+    number: int  # the node's index in `ast.walk`
     line: int
-    places: list[str]  # its lines, as the notes have them
+    places: list[str]  # its lines, as recorded
     tests: list[str] = field(default_factory=list)
     noticed: str = ""  # the test that failed
 
@@ -104,7 +105,7 @@ class Mutant:
         return f"{self.file.relative_to(ROOT)}:{self.line}: {was[:100]} → {now[:60]}"
 
     def find(self) -> tuple[ast.Module, ast.AST]:
-        """The file, and in it the node to be broken."""
+        """The file, and the node in it to change."""
         tree = ast.parse(self.file.read_text("utf-8"))
         return tree, next(node for number, node in enumerate(ast.walk(tree)) if number == self.number)
 
@@ -113,7 +114,7 @@ class Mutant:
 
 
 def broken(node: ast.AST) -> ast.AST | None:
-    """The same, and wrong; None where nothing is to be broken."""
+    """Return a wrong copy of the node, or None if nothing is to be changed."""
     changed: Any = copy.copy(node)
     match changed:
         case ast.Compare(ops=[op]) if type(op) in OPPOSITES:
@@ -144,7 +145,7 @@ def _name(called: ast.expr) -> str:
 
 
 def _left_out(node: ast.AST) -> bool:
-    """Nothing in it is broken."""
+    """Exclude everything inside it."""
     match node:
         case ast.FunctionDef(name="__repr__") | ast.JoinedStr() | ast.arguments():
             return True
@@ -213,8 +214,9 @@ def mutants_of(file: Path) -> Iterator[Mutant]:
 
 
 class Exchange(ast.NodeTransformer):
-    """The tree with one node broken. A statement that goes stays in a branch that is never taken, so that the
-    function has the same variables."""
+    """Return the tree with one node changed. A removed statement stays in a branch that is never taken, so
+    that the function has the same variables.
+    """
 
     def __init__(self, node: ast.AST) -> None:
         self._node = node
@@ -236,7 +238,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def exchange(mutant: Mutant, functions: list[FunctionType]) -> None:
-    """Let the functions of the file run the mutant's code."""
+    """Make the functions of the file run the mutant's code."""
     tree, node = mutant.find()
     broken_tree = ast.fix_missing_locations(Exchange(node).visit(tree))
     module = compile(broken_tree, str(mutant.file), "exec", dont_inherit=True)
@@ -255,10 +257,10 @@ def exchange(mutant: Mutant, functions: list[FunctionType]) -> None:
 
 
 class Recorder:
-    """Notes the lines of ours that each test runs, and how long it takes."""
+    """Records the lines of Dragoman that each test runs, and how long it takes."""
 
     def __init__(self) -> None:
-        self.seconds: dict[str, float | None] = {}  # None: it is left out
+        self.seconds: dict[str, float | None] = {}  # None: the test is excluded
         self.run_by: dict[str, list[str]] = defaultdict(list)  # file, function and line in it: tests
         self._lines: dict[CodeType, set[int]] = {}  # that the present test runs
         self._tracers: dict[CodeType, Callable[[FrameType, str, object], Any] | None] = {}
@@ -304,7 +306,7 @@ class Recorder:
 
 
 def _record(items: list[pytest.Item]) -> dict[str, Any]:
-    """What the notes have of these tests; of those that run a line, the quickest."""
+    """Return the records of these tests: for each line, the quickest tests that run it."""
     recorder = Recorder()
     recorder.run(items)
     number = {test: at for at, test in enumerate(recorder.seconds)}
@@ -318,8 +320,9 @@ def _record(items: list[pytest.Item]) -> dict[str, Any]:
 
 
 def first_failed(items: list[pytest.Item], seconds: Mapping[str, float] | None = None) -> str:
-    """The first of these tests that does not pass; "" where all do. One that takes far longer than it did
-    ends the process."""
+    """Return the first of these tests that fails, or "" if all pass. A test that takes far longer than
+    recorded ends the process.
+    """
     signal.signal(signal.SIGALRM, lambda *_: os._exit(HANGS))
     for item, next_item in zip(items, [*items[1:], None], strict=False):
         if seconds is not None:
@@ -331,7 +334,7 @@ def first_failed(items: list[pytest.Item], seconds: Mapping[str, float] | None =
 
 @dataclass(slots=True)
 class Child:
-    """A fork that does one thing, in a folder of its own, and leaves its answer there."""
+    """A fork that does one job in a separate folder, and leaves its result there."""
 
     folder: Path
     process: int
@@ -356,7 +359,7 @@ class Child:
             os._exit(0)
 
     def answer(self) -> tuple[Any, str] | None:
-        """What it found, and why it found nothing; None while it works."""
+        """Return its result and the reason if it has none, or None while it works."""
         ended, status = os.waitpid(self.process, os.WNOHANG)
         if not ended and time.monotonic() < self.end:
             return None
@@ -389,11 +392,11 @@ class Breaker:
         self._options = options
 
     def pytest_sessionstart(self) -> None:
-        importlib.import_module("tests.preloaded")  # also what is imported only when it is used
+        importlib.import_module("tests.preloaded")  # also modules that are imported on first use
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        gc.unfreeze()  # else nothing of it is found
+        gc.unfreeze()  # otherwise nothing in it is found
         self._functions: dict[str, list[FunctionType]] = defaultdict(list)
         for found in gc.get_objects():
             if isinstance(found, FunctionType):
@@ -405,7 +408,7 @@ class Breaker:
         return True
 
     def _note(self) -> None:
-        """Run each test once that is not in the notes."""
+        """Run each test without a record once."""
         notes: dict[str, Any] = {"seconds": {}, "lines": {}}
         if NOTES.exists() and not self._options.again:
             notes = json.loads(NOTES.read_text())

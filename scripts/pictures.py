@@ -1,6 +1,6 @@
-"""`python -m scripts.pictures`: makes the pictures of README and docs anew. Needs Chromium.
+"""`python -m scripts.pictures`: generate the images of README and docs again. Needs Chromium.
 
-A real server and a real browser; the model is a play on loopback, in which a bug is found and repaired.
+Uses a real server and a real browser. The model is a script on loopback that finds and fixes a bug.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from playwright.async_api import Browser, Page, async_playwright, expect
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 SIZE = {"width": 1180, "height": 820}
 PHONE = {"width": 390, "height": 780}
-SMALLER = 820  # pixels across, of the moving one
+SMALLER = 820  # width in pixels of the animated image
 HOLD = 700  # milliseconds of a frame
 LAST = 3500
 
@@ -74,7 +74,7 @@ def _usage(letters: int) -> bytes:
 
 
 def _line(done: int, version: str) -> list[bytes]:
-    """What the model says after so many results."""
+    """Return the model's reply after this number of results."""
     if done == 0:
         return [chunk_of({"content": "Let me read it first."}), *_call("read_file", path="parser.py")]
     if done == 1:
@@ -141,7 +141,7 @@ async def _signed_in(browser: Browser, link: str, **look: Any) -> Page:
 
 
 async def _play(page: Page, film: Film | None = None) -> None:
-    """Up to the question about the edit."""
+    """Run up to the approval request for the edit."""
 
     async def take(milliseconds: int = HOLD) -> None:
         if film is not None:

@@ -1,4 +1,4 @@
-"""Makes the table of providers in `docs/reference/providers.md` from the catalog, between the two marks.
+"""Generate the table of providers in `docs/reference/providers.md` from the catalog, between the two marks.
 
 python scripts/providers_table.py docs/reference/providers.md
 """

@@ -1,4 +1,4 @@
-"""Makes the Markdown reference of every setting from `config/tables.py`.
+"""Generate the Markdown reference of every setting from `config/tables.py`.
 
 `python scripts/settings_reference.py docs/reference/configuration.md` writes it between the two marks.
 """
@@ -47,7 +47,7 @@ END = "<!-- the reference ends -->"
 
 @dataclass(slots=True, frozen=True)
 class Section:
-    """A table of the file under its heading. `words` are for keys whose annotation has none."""
+    """A table of the file under its heading. `words` describe keys without an annotated description."""
 
     heading: str
     table: type
@@ -56,7 +56,7 @@ class Section:
 
 
 def sections() -> tuple[Section, ...]:
-    """In the order in which they are read."""
+    """Return the sections in the order in which they are read."""
     runtime = _of_signature(Runtime)
     return (
         Section("At the top of the file", ConfigTable, {**runtime, **_DEFAULTS["top"]}, _TOP),
@@ -90,7 +90,7 @@ def reference() -> str:
 
 
 def rewrite(text: str) -> str:
-    """The text with the reference between its marks. ConfigError where it has not both."""
+    """Return the text with the reference between its marks. Raise ConfigError if a mark is missing."""
     before, begun, rest = text.partition(BEGIN)
     _, ended, after = rest.partition(END)
     if not begun or not ended:
@@ -106,7 +106,7 @@ def _render(section: Section) -> str:
 
 
 def rows_of(section: Section) -> Iterator[tuple[str, str, str, str]]:
-    """Key, type in words, meaning and default of every setting of a table."""
+    """Return key, type in words, meaning and default of every setting of a table."""
     for key, kind in get_type_hints(section.table, include_extras=True).items():
         words = _described(kind) or section.words.get(key, "")
         yield key, describe_type(kind), words.replace("|", "\\|"), _shown(section.defaults.get(key))
@@ -118,7 +118,7 @@ _PLAIN: dict[Any, str] = {str: "text", int: "whole number", float: "number", boo
 
 
 def describe_type(kind: Any) -> str:
-    """What a person writes there: `list[str]` is a list of texts."""
+    """Return the type in a user's words: `list[str]` is a list of strings."""
     bare, marks = _split_annotation(kind)
     origin, arguments = get_origin(bare), get_args(bare)
     if origin is Literal:
@@ -135,7 +135,7 @@ def describe_type(kind: Any) -> str:
 
 
 def _split_annotation(kind: Any) -> tuple[Any, list[Any]]:
-    """`Annotated[int, Gt(0)]` → both; pydantic keeps bounds inside its own description of a field."""
+    """`Annotated[int, Gt(0)]` → both; pydantic keeps bounds inside its description of a field."""
     if get_origin(kind) is Required:
         (kind,) = get_args(kind)
     bare, *marks = get_args(kind) if hasattr(kind, "__metadata__") else (kind,)
@@ -177,12 +177,12 @@ def _is_choice(kind: Any) -> bool:
 
 
 class ComputedDefault(str):
-    """A default that is found out at the start, in words."""
+    """Return a default that is determined at startup, in words."""
 
     __slots__ = ()
 
 
-# What packages above this one decide. A test compares it with what holds there.
+# Defaults that packages above this one decide. A test compares them with the actual ones.
 _DEFAULTS: dict[str, dict[str, object]] = {
     "top": {
         "model": ComputedDefault("the best that is there"),
@@ -191,7 +191,7 @@ _DEFAULTS: dict[str, dict[str, object]] = {
         "migrate": True,
         "workspace": ComputedDefault("the folder of the settings"),
         "tools": ("basics", "files", "shell", "web", "browser", "media"),
-        "snapshots": None,  # a table here, and a word for a runtime
+        "snapshots": None,  # a table here, and a string for a runtime
         "workspaces": None,
     },
     "snapshots": {
@@ -228,7 +228,7 @@ def _of_fields(kind: Any) -> dict[str, object]:
 
 
 def _shown(default: object) -> str:
-    """As TOML has it; nothing where nothing, or an empty thing, is the default."""
+    """Return the default in TOML; empty if the default is absent or empty."""
     if default is None or default is inspect.Parameter.empty or default in ("", ()):
         return ""
     if isinstance(default, ComputedDefault):

@@ -8,11 +8,11 @@ import { defineConfig } from "vitest/config";
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
-/** The server that `npm run dev` asks. It wants requests to come from its own pages. */
+/** The server behind `npm run dev`. It accepts only requests from its own origin. */
 const SERVER = process.env.DRAGOMAN ?? "http://127.0.0.1:8721";
 const served = { target: SERVER, changeOrigin: true, headers: { origin: SERVER } };
 
-/** These frames are served under policies that let nothing in but what stands in them: they are not bundled. */
+/** These frames are served under policies that allow only their inline content, so they are not bundled. */
 function sandboxFrames(): Plugin {
   return {
     name: "sandbox-frames",
@@ -23,7 +23,7 @@ function sandboxFrames(): Plugin {
   };
 }
 
-/** Every browser that runs this page reads woff2; the other two formats would treble the package. */
+/** Every browser that runs the web UI reads woff2. The other two formats would triple the package. */
 function oneFontFormat(): Plugin {
   return {
     name: "one-font-format",
@@ -35,11 +35,11 @@ function oneFontFormat(): Plugin {
   };
 }
 
-/** Diagrams that people do write. What only the others need is two thirds of Mermaid, among it a layout engine of 1.5 MB. */
+/** Common diagram types. The code that only the others need is two thirds of Mermaid, with a layout engine of 1.5 MB. */
 const DIAGRAMS = "flow|sequence|class|state|er|gantt|pie|gitGraph|journey|quadrant|xychart";
 const DRAWN = new RegExp(`^(?:(?:${DIAGRAMS})Diagram|timeline-definition|dagre|sizeCapture|chunk|mermaid)-`);
 
-/** A diagram of another kind cannot be drawn, so its source is shown. */
+/** Diagrams of other types are not drawn: their source is shown. */
 function fewerDiagrams(): Plugin {
   const left = "\0left-out";
   return {
@@ -54,7 +54,7 @@ function fewerDiagrams(): Plugin {
   };
 }
 
-/** Compressed once, here. Browsers take Brotli over HTTPS and from this machine, gzip everywhere. */
+/** Compress once, at build time. Browsers accept Brotli over HTTPS and from this machine, gzip everywhere. */
 function packed(): Plugin {
   return {
     name: "packed",
@@ -66,7 +66,7 @@ function packed(): Plugin {
           if (!/\.(?:js|css|svg)$/.test(fileName)) continue;
           const source = made.type === "chunk" ? made.code : made.source;
           this.emitFile({ type: "asset", fileName: `${fileName}.br`, source: brotliCompressSync(source) });
-          // Smaller blocks, each with a code of its own, are fewer bytes in the end.
+          // Smaller blocks, each with a separate code table, produce fewer bytes in total.
           this.emitFile({ type: "asset", fileName: `${fileName}.gz`, source: gzipSync(source, { level: 9, memLevel: 6 }) });
         }
       },
@@ -74,30 +74,30 @@ function packed(): Plugin {
   };
 }
 
-/** Small, and needed by all that comes later as well: packed as one they are smaller than each alone. */
+/** Small modules that all later chunks need, too: bundled together they are smaller than separately. */
 const SHARED = /\/web\/src\/(?:base|api\/(?:calls|client|sse|stream)|calls\/(?:asking|kept|kinds|visible)|composer\/drafts|i18n\/format|parts\/(?:focus|idle|keys)|state\/(?:catalog|frame|list|rights|toasts)(?:\.svelte)?)\.ts$/;
 
 export default defineConfig({
-  base: "./", // the server says where it is, and files find each other
+  base: "./", // the server sets its base path, and files refer to each other by relative paths
   plugins: [oneFontFormat(), svelte(), sandboxFrames(), packed()],
   worker: { format: "es", plugins: () => [fewerDiagrams()] },
   resolve: process.env.VITEST ? { conditions: ["browser"] } : {},
   build: {
     outDir: here("../src/dragoman/server/page"),
     emptyOutDir: true,
-    assetsInlineLimit: 0, // the page's policy allows no data: fonts or scripts
+    assetsInlineLimit: 0, // the web UI's policy does not allow data: fonts or scripts
     modulePreload: { polyfill: false }, // the polyfill is an inline script
     target: "es2023",
     rolldownOptions: { input: [here("index.html"), here("shared.html")], output: { codeSplitting: { groups: [{ name: "shared", test: SHARED }] } } },
   },
   server: {
-    host: "127.0.0.1", // a cookie holds for all ports of a host
+    host: "127.0.0.1", // a cookie is valid for all ports of a host
     proxy: { "/api": served, "/sandbox": served, "/preview": served },
   },
   test: {
     environment: "jsdom",
     include: ["tests/**/*.test.ts"],
-    isolate: false, // nothing is left behind, and a page for each file takes longer than the tests
+    isolate: false, // tests leave nothing behind, and a new page for each file takes longer than the tests
     reporters: ["dot"],
     testTimeout: 60_000, // a busy machine is slow, not wrong
   },

@@ -1,4 +1,4 @@
-"""What the contestants on the wire alone ask: one question, with a tool to call."""
+"""The request of all contestants that only use the wire: one question, with a tool to call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every contestant does: so many turns of a scenario, timed by the CPU it used; one JSON line out."""
+"""Run a number of turns of a scenario, timed by CPU, and print one JSON line. Every contestant uses this."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 
-Turn = Callable[[], Awaitable[int]]  # one turn; returns how many pieces of text it saw
+Turn = Callable[[], Awaitable[int]]  # one turn; returns the number of text chunks
 
 
 def url() -> str:
@@ -29,7 +29,7 @@ async def measure(turn: Turn) -> None:
         seen += await turn()
     spent = {
         "cpu": (time.process_time() - cpu) / turns,
-        "loop": (time.thread_time() - loop) / turns,  # of it, in the thread that everything waits for
+        "loop": (time.thread_time() - loop) / turns,  # of this, the CPU of the event loop's thread
         "wall": (time.perf_counter() - wall) / turns,
         "seen": seen / turns,
     }

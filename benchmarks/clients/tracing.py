@@ -1,7 +1,7 @@
-"""Dragoman without and with tracing, turn by turn in one process, so that a busy moment hits both.
+"""Compare Dragoman without and with tracing, turn by turn in one process, so that a busy moment affects both.
 
-Prints, in seconds of CPU for a turn, what it costs without, and how much more with: of the thread that
-everything waits for, and of the whole process, with what makes and sends spans and metrics.
+Prints, in seconds of CPU per turn, the cost without tracing and the extra cost with it: for the event loop's
+thread, and for the whole process, which also creates and sends spans and metrics.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from dragoman.wire.http_client.client import HttpClient
 from dragoman.wire.http_client.http_model import HttpModel
 from dragoman.wire.openai_chat import WIRE
 
-PUT_OFF = 20  # turns after which what was put off is done: some seconds of them, as in a server
-SENDING = 0.05  # seconds, enough for the thread that sends
+PUT_OFF = 20  # turns after which deferred work is done: some seconds of them, as in a server
+SENDING = 0.05  # seconds, enough for the sending thread
 
 
 @tool
@@ -70,20 +70,20 @@ async def measure(plain: Runtime, traced: Runtime, telemetry: Telemetry, pairs: 
     told = {}
     for place, (name, added) in enumerate((("cpu", median(later)), ("loop", 0.0))):
         low, middle, high = quantiles([one[place] for one in more])
-        error = 0.93 * (high - low) / pairs**0.5  # of a median, as a standard error
+        error = 0.93 * (high - low) / pairs**0.5  # standard error of a median
         told[name] = {"off": median(one[place] for one in off), "more": middle + added, "error": error}
     print(json.dumps(told))
 
 
 async def main() -> None:
     os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = url().removesuffix("/v1")
-    os.environ["OTEL_BSP_SCHEDULE_DELAY"] = "1"  # what is put off is sent at once, and counted
+    os.environ["OTEL_BSP_SCHEDULE_DELAY"] = "1"  # deferred work is sent immediately, and counted
     endpoint = replace(ENDPOINTS["openai_chat"], base_url=url(), auth=KeyAuth("secret"))
     client = HttpClient(use_environment=False)
     served = HttpModel(client, WIRE(), endpoint, model=model())
     telemetry = telemetry_from_environment()
     assert telemetry is not None
-    telemetry.moment = 3600.0  # not by itself: what it costs belongs to the turns with it
+    telemetry.moment = 3600.0  # no automatic export: its cost belongs to the turns with tracing
     with tempfile.TemporaryDirectory() as folder:
 
         def runtime(name: str, telemetry: Telemetry | None = None) -> Runtime:

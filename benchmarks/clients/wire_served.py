@@ -1,5 +1,6 @@
-"""Dragoman's wire as the catalog puts it together for a server it knows nothing of: the same, and thinking
-tags and calls that slipped into the text are looked for."""
+"""Dragoman's wire as the catalog builds it for an unknown server: the same, plus a search for thinking tags
+and for calls in the text.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No framework: an aiohttp loop that makes the same requests and runs the tool, and no more."""
+"""No framework: an aiohttp loop that makes the same requests and runs the tool, and nothing else."""
 
 from __future__ import annotations
 

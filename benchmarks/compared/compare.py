@@ -1,6 +1,7 @@
-"""`make compared`: ten programs with Dragoman and with pydantic-ai, against the same model, in a table.
+"""`make compared`: run ten programs with Dragoman and with pydantic-ai against the same model, and print a
+table.
 
-pydantic-ai is installed into an environment of its own, `.bench/compared`, and nowhere else.
+pydantic-ai is installed only into a separate environment, `.bench/compared`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The ten programs, what each must answer, and what is worth knowing of either side."""
+"""The ten programs, the answer that each must give, and notes on either side."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class Program:
     name: str
     title: str
     answer: str
-    dragoman: str  # what it has, or lacks, that the lines do not show
+    dragoman: str  # features that it has or lacks and that the line count does not show
     pydantic_ai: str
 
 

@@ -1,6 +1,6 @@
 """A model on loopback for the ten programs: OpenAI chat completions, streamed or whole, from a script.
 
-The model's name chooses the script, and how many replies the request holds already chooses the line of it.
+The model's name selects the script, and the number of replies in the request selects the line of it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from aiohttp import web
 
-SCRIPTS: dict[str, list[Any]] = {  # a text, or a tool (what its name ends with) and its arguments
+SCRIPTS: dict[str, list[Any]] = {  # a text, or a tool (the suffix of its name) and its arguments
     "tools": [("add", {"a": 17, "b": 23}), "It is 40."],
     "approval": [("delete", {"path": "a.txt"}), "It is gone."],
     "typed": ['{"name": "Rome", "people": 2748109}'],
@@ -30,7 +30,7 @@ SCRIPTS: dict[str, list[Any]] = {  # a text, or a tool (what its name ends with)
 
 @asynccontextmanager
 async def serve() -> AsyncIterator[str]:
-    """Its address, as long as somebody wants it."""
+    """Serve the model and yield its address."""
     app = web.Application()
     app.router.add_post("/v1/chat/completions", _answer)
     runner = web.AppRunner(app)

@@ -1,4 +1,4 @@
-"""Runs one program so many times, each in an empty folder; prints its answer and the CPU time of a run."""
+"""Run one program several times, each in an empty folder; print its answer and the CPU time of a run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def main(file: str, url: str, times: int) -> None:
     program = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = program
     spec.loader.exec_module(program)
-    answer = _once(program.main, url)  # what is imported at first use is no cost of a run
+    answer = _once(program.main, url)  # imports at first use are not part of a run's cost
     began = time.process_time()
     for _ in range(times):
         answer = _once(program.main, url)

@@ -1,1 +1,1 @@
-"""How often the model in the box calls the right tool, and how useful its answers are."""
+"""Measures how often the bundled model calls the right tool, and how useful its answers are."""

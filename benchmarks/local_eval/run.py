@@ -1,9 +1,9 @@
-"""Asks the model in the box every prompt there is, with its adapter and without, and prints how it did.
+"""Ask the bundled model every prompt, with its adapter and without, and print the results.
 
     python -m benchmarks.local_eval.run [--only adapter|untrained] [--suite NAME …] [--adapter FILE]
                                         [--bfcl WHEEL] [--misses] [--limit N]
 
-Nothing is run but for `useful`: what counts is the call. Each prompt is a conversation of its own.
+Tools only run in `useful`: elsewhere the call counts. Each prompt is a separate conversation.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from dragoman.wire.wire import Model
 DEV: dict[str, Callable[[], Iterable[Case]]] = {
     "dev": partial(first_prompts, "dev.toml"),
     "dev_others": dev_prompts,
-}  # asked only where they are named: whoever writes material has read them
+}  # run only if they are named: authors of training material have read them
 WAYS = ("adapter", "untrained")
 
 
 @asynccontextmanager
 async def model_of(way: str, adapter: str) -> AsyncIterator[Model]:
-    """The model with the adapter; or without it, asked in the same format and held to the same grammar."""
+    """The model with the adapter, or without it, with the same format and the same grammar."""
     if way == "adapter":
         server = server_of(IN_THE_BOX, file=None, adapter=adapter, context=None, progress=_progress)
     else:
@@ -61,7 +61,9 @@ async def model_of(way: str, adapter: str) -> AsyncIterator[Model]:
 
 
 async def asked(way: str, model: Model, cases: Sequence[Case], *, real: bool = False) -> Report:
-    """One prompt after the other: there is one machine. `real` tools work in a folder of the case."""
+    """Run one prompt after the other, because there is one machine. `real` tools work in a folder of the
+    case.
+    """
     return await run(
         cases, models={way: model}, checks=CHECKS, tools="cage" if real else "recorded", concurrency=1
     )
@@ -90,10 +92,10 @@ async def main() -> int:
 
 
 async def _first_turn(adapter: str) -> None:
-    """A server that has just been started, and a prompt whose tools an earlier one has read."""
+    """Measure a newly started server, and a prompt whose tools an earlier one has already loaded."""
     case = next(iter(first_prompts()))
     seconds = 0.0
-    for _ in range(2):  # the first one reads the tools, unless they have been
+    for _ in range(2):  # the first prompt loads the tools, unless they are loaded
         async with model_of("adapter", adapter) as model:
             began = time.perf_counter()
             await asked("adapter", model, [case])

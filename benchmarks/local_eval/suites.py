@@ -1,4 +1,4 @@
-"""The prompts for the model in the box, as cases: with the tools it is offered and a check of its calls."""
+"""The prompts for the bundled model, as cases: with its tools and a check of its calls."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EIGHT = (
     *("calculator", "current_time", "todo", "list_directory"),
     *("read_file", "write_file", "grep", "fetch_url"),
 )
-TEN = (*EIGHT[:6], "edit_file", "grep", "glob", "fetch_url")  # where a prompt does not say which
+TEN = (*EIGHT[:6], "edit_file", "grep", "glob", "fetch_url")  # used if a prompt does not name its tools
 NO_CALL = "irrelevance"
 BFCL_SLICES = {
     "simple_python": (80, 5),
@@ -37,7 +37,7 @@ BFCL_SLICES = {
 
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
-LONGEST = 120  # tokens of a reply: an untrained model would write for ever
+LONGEST = 120  # tokens of a reply: an untrained model would not stop
 
 
 def case(
@@ -50,7 +50,7 @@ def case(
     tools: Sequence[str],
     **data: Any,
 ) -> Case:
-    """A prompt whose first calls are judged. `tools` are the names that should be called."""
+    """A prompt whose first calls are judged. `tools` are the expected names."""
     defined = tuple(CaseTool(one.name, one.description, dict(one.parameters)) for one in offered)
     return Case(
         id,
@@ -89,7 +89,7 @@ def is_first_right(of: Case, answered: Answered) -> bool:
 
 
 def _fits(prompt: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
-    """Whether the arguments are what was asked for, however they are written."""
+    """Return whether the arguments match the request, in any notation."""
     if "value" in prompt:
         return _comes_to(arguments.get("expression"), prompt["value"])
     if "items" in prompt:
@@ -102,7 +102,9 @@ def _fits(prompt: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
 
 
 def unseen_prompts(file: str = "unseen.toml") -> Iterator[Case]:
-    """Prompts by somebody who has seen neither material nor format, over our tools and twenty others."""
+    """Prompts by an author who has seen neither material nor format, for the built-in tools and twenty
+    others.
+    """
     ours, others = built_in(), {tool.name: tool for tool in _own_tools()}
     every = {**ours, **others}
     for number, prompt in enumerate(tomllib.loads((HERE / file).read_text("utf-8"))["prompt"]):
@@ -124,7 +126,7 @@ def unseen_prompts(file: str = "unseen.toml") -> Iterator[Case]:
 
 
 def dev_prompts(today: date | None = None) -> Iterator[Case]:
-    """What may be looked at while material is written: prompts over tools that are in none of it."""
+    """Prompts that authors of material can read: their tools do not occur in it."""
     found = tomllib.loads((HERE / "dev_others.toml").read_text("utf-8"))
     every = {**built_in(), **{tool.name: tool for tool in _read_tools(found["tool"])}}
     for number, prompt in enumerate(found["prompt"]):
@@ -136,7 +138,7 @@ def dev_prompts(today: date | None = None) -> Iterator[Case]:
 
 
 def _dated(call: dict[str, Any], today: date) -> dict[str, Any]:
-    """With days as they are today: `date` is so many days ahead, or the next day of that name."""
+    """Replace relative days: `date` is a number of days ahead, or the next day of that name."""
 
     def dated(rule: dict[str, Any]) -> dict[str, Any]:
         when = rule.get("date")
@@ -181,7 +183,7 @@ def _is_call(made: MadeCall, wanted: Any, schemas: Mapping[str, Any]) -> bool:
     for given, value in arguments.items():
         default = members.get(given, {}).get("default")
         if given not in rules and value is not None and value != default:
-            return False  # something nobody asked for
+            return False  # an argument that was not requested
     return all(
         _keeps(rule, arguments.get(given), members.get(given, {}), schema) for given, rule in rules.items()
     )
@@ -202,7 +204,7 @@ def _keeps(rule: Mapping[str, Any], value: Any, member: Any, schema: Any) -> boo
 
 
 def _with_defaults(value: Any, member: Any, schema: Any) -> Any:
-    """With what the schema says where something is left out."""
+    """Return the arguments with the schema's defaults for missing ones."""
     if "$ref" in member:
         member = schema["$defs"][member["$ref"].rpartition("/")[2]]
     if isinstance(value, list):
@@ -244,7 +246,7 @@ def _like(value: Any, pattern: str) -> bool:
 
 
 def bfcl_prompts(wheel: Path, category: str) -> Iterator[Case]:
-    """A slice of a category, out of the wheel of `bfcl-eval`: every so-many-th question."""
+    """A slice of a category from the wheel of `bfcl-eval`: every n-th question."""
     ending, (count, step) = f"_{category}.json", BFCL_SLICES[category]
     with zipfile.ZipFile(wheel) as archive:
         questions = _lines(archive, ending, answers=False)
@@ -266,7 +268,7 @@ def _lines(archive: zipfile.ZipFile, ending: str, *, answers: bool) -> list[Any]
 
 
 def useful_prompts() -> Iterator[Case]:
-    """Prompts with real tools in a folder of their own: whether the answer is true."""
+    """Prompts with real tools in a separate folder: checks whether the answer is true."""
     for number, prompt in enumerate(tomllib.loads((HERE / "useful.toml").read_text("utf-8"))["prompt"]):
         yield Case(
             f"useful-{number}",

@@ -1,1 +1,1 @@
-"""Trains the adapter of the model in the box: material, generator, training, conversion."""
+"""Trains the adapter of the bundled model: material, generator, training, conversion."""

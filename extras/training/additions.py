@@ -1,7 +1,7 @@
-"""More of what a request can say: optional parameters by their own names, and orders as short as a telegram.
+"""Add to the content of requests: optional parameters by their names, and very short orders.
 
-Real tools have more optional parameters than phrases can be written for. What a person says of them is mostly
-the parameter's name and a value: ", limit 5", "with symbols", "format: csv". Each is an argument of one call.
+Real tools have more optional parameters than phrases can be written for. Users mostly mention them by the
+parameter's name and a value: ", limit 5", "with symbols", "format: csv". Each is an argument of one call.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _NAMELESS = re.compile(r"^(?:arg|p)\d+$")
 
 
 def with_more(scene: Scene, tool: Offered, request: str, values: dict[str, Value]) -> str:
-    """The request with one or two more of the tool's optional parameters, whose values are added."""
+    """Return the request with one or two more of the tool's optional parameters, with their values."""
     assert tool.idea is not None
     left = [one for one in tool.idea.parameters if _can_be_added(one, tool, values)]
     if not left:
@@ -67,7 +67,7 @@ def with_more(scene: Scene, tool: Offered, request: str, values: dict[str, Value
 
 
 def telegram(scene: Scene, tool: Offered) -> tuple[str, dict[str, Value]] | None:
-    """A few words: what the tool is called, and the values one after the other."""
+    """Return a few words: the tool's name, and the values one after the other."""
     assert tool.idea is not None
     head = re.sub(r"[_.-]+", " ", scene.pick(tool.idea.names)).strip()
     values: dict[str, Value] = {}
@@ -99,7 +99,7 @@ def _can_be_added(parameter: Parameter, tool: Offered, values: dict[str, Value])
 
 
 def _label(scene: Scene, tool: Offered, first: str) -> str:
-    """What a parameter is called by somebody who has read of it; "" where it has no name."""
+    """Return the words for a parameter of a user who has read its description; "" if it has no name."""
     spelled = tool.called[first]
     if _NAMELESS.match(spelled) or not re.search(r"[a-z]", spelled.lower()):
         return ""

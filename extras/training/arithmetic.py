@@ -1,4 +1,4 @@
-"""Sums for the calculator: said in words, typed, or as a small story; with the expression that is right."""
+"""Calculations for the calculator: in words, typed, or as a small story; with the correct expression."""
 
 from __future__ import annotations
 
@@ -103,13 +103,13 @@ def _typed(scene: Scene) -> tuple[str, str]:
 
 
 def _result(expression: str) -> str:
-    """What it comes to; nothing where that is too large to be said, or takes too long to be found."""
+    """Return the result, or nothing if it is too large to say or takes too long to compute."""
     powers = re.findall(r"\*\*\s*\(?\s*([\d.]*)", expression)
     if len(powers) > 1 or any(not power or float(power) > LARGEST_POWER for power in powers):
         return ""
     names: dict[str, Any] = {**_NAMES, "round": round, "abs": abs, "min": min, "max": max}
     try:
-        value = eval(expression, {"__builtins__": {}}, names)  # our own text
+        value = eval(expression, {"__builtins__": {}}, names)  # a text from this program
     except (ArithmeticError, ValueError, SyntaxError, TypeError):
         return ""
     if isinstance(value, complex) or abs(value) > 1e15:

@@ -1,6 +1,6 @@
-"""Requests for the tools that come with Dragoman, and what comes of them.
+"""Requests for the tools that come with Dragoman, and their results.
 
-Their descriptions are in `material/builtin.json`; after a change of the tools it is written anew:
+The tools' descriptions are in `material/builtin.json`. After a change of the tools, generate it again:
 
     python -m training.builtin
 """
@@ -38,7 +38,7 @@ def _specs() -> dict[str, dict[str, Any]]:
 
 
 def offered(scene: Scene) -> list[Offered]:
-    """The groups as people have them: mostly all but the shell, sometimes a few tools alone."""
+    """Return groups as users configure them: mostly all but the shell, sometimes a few tools alone."""
     names = [*GROUPS["basics"], *GROUPS["files"], *GROUPS["web"]]
     draw = scene.chance.random()
     if scene.maybe(0.35):
@@ -53,7 +53,7 @@ def offered(scene: Scene) -> list[Offered]:
 
 
 def clashes(idea: str, tools: list[Offered]) -> bool:
-    """Whether a tool of ours that is offered might be right for the same wishes."""
+    """Return whether an offered built-in tool can be right for the same requests."""
     here = {tool.name for tool in tools if tool.idea is None}
     return any(idea in CLASHES[group] and here & set(names) for group, names in GROUPS.items())
 
@@ -96,7 +96,7 @@ def _tell_time(scene: Scene, tool: Offered) -> Wish:
 
 
 _LISTED = {"en": "The list is up to date.", "de": "Die Liste ist aktuell.", "zh": "清单已更新。"}
-_STATES = {  # how far a thing is, as people say it
+_STATES = {  # the state of a task, in users' words
     "done": {
         "en": ("{} is done", "finished {}", "{} done", "tick off {}"),
         "de": ("{} ist erledigt", "{} fertig"),
@@ -116,7 +116,7 @@ _STATES = {  # how far a thing is, as people say it
 
 
 def _mixed_todo(scene: Scene, tool: Offered) -> Wish | None:
-    """Several things, each in a state of its own: one list."""
+    """Return several tasks, each in a separate state: one list."""
     chores: list[str] = []
     for _ in range(scene.chance.choice([2, 2, 3])):
         chore = make_value(scene, "chore").spoken

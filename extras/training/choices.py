@@ -1,4 +1,4 @@
-"""Values out of a fixed list: choices, in whichever words people say them, and names that have a code."""
+"""Values from a fixed list: choices in users' words, and names that have a code."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def choice(scene: Scene, choices: list[str]) -> Value:
 
 
 def coded(scene: Scene, table: Sequence[tuple[str, str, str, str]]) -> Value:
-    """A name as it is said, and its code; a few people know the code."""
+    """Return a name in users' words and its code; a few users know the code."""
     english, german, chinese, code = scene.pick(table)
     if scene.maybe(0.15):
         return Value(code, code)

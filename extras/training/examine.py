@@ -1,4 +1,4 @@
-"""Examines what was learnt, after training: tools that were held out, answered greedily and compared."""
+"""Examine the result after training: held-out tools, answered greedily and compared."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ END = "<|im_end|>"
 
 
 class Examination:
-    """Replies of the model to conversations that are cut before one of its own messages."""
+    """Return the model's replies to conversations that are cut before one of its messages."""
 
     def __init__(self, model: AdaptedLlama, tokenizer: Tokenizer, longest: int) -> None:
         self._model = model
@@ -28,7 +28,9 @@ class Examination:
         self._longest = longest
 
     def run(self, count: int, device: str, public: str = "") -> dict[str, Any]:
-        """So many conversations about tools that were held out: the material's, or those of a public file."""
+        """Return this number of conversations about held-out tools: the material's, or those of a public
+        file.
+        """
         chance = random.Random(SEED)
         cases: list[tuple[list[int], str]] = []
         while len(cases) < count:

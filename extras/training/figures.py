@@ -1,4 +1,4 @@
-"""Numbers, amounts, days and hours, as they are said in three languages and written in JSON."""
+"""Numbers, amounts, days and times, in the words of three languages and in JSON."""
 
 from __future__ import annotations
 
@@ -96,13 +96,13 @@ def money(scene: Scene) -> Value:
 
 
 def day(scene: Scene, about: str) -> Value:
-    """Where the parameter wants YYYY-MM-DD, it gets that; else it gets what was said."""
+    """If the parameter wants YYYY-MM-DD, return that, else the words."""
     spoken, meant = _day(scene)
     return Value(spoken, meant.isoformat() if "YYYY" in about else spoken)
 
 
 def moment(scene: Scene) -> Value:
-    """A day and an hour, written as ISO 8601 has it."""
+    """A day and a time, in ISO 8601."""
     spoken, meant = _day(scene)
     at = hour(scene, "HH")
     joined = {

@@ -1,4 +1,4 @@
-"""Requests for the tools that read, write and search files, and what comes of them."""
+"""Requests for the tools that read, write and search files, and their results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from training.values import free_text, make_value
 
 @dataclass(slots=True)
 class Chain(Wish):
-    """A wish that takes two calls, the second with something out of the first one's result."""
+    """A request that takes two calls. The second uses part of the first one's result."""
 
     tool_after: Offered = field(default_factory=lambda: Offered("", "", {}))
     arguments_after: dict[str, Any] = field(default_factory=dict)
@@ -139,7 +139,7 @@ def edit(scene: Scene, tool: Offered, tools: list[Offered]) -> Chain | None:
 
 
 def _fragment(scene: Scene) -> str:
-    """A piece of a file's text."""
+    """Return a part of a file's text."""
     draw = scene.chance.random()
     if draw < 0.25:
         word, sign = scene.pick(texts.vocabulary("words")), scene.pick([": ", "=", " = "])
@@ -199,7 +199,7 @@ def grep(scene: Scene, tool: Offered) -> Wish:
 
 
 def _identifier(scene: Scene) -> str:
-    """A name as it stands in programs, or a word."""
+    """Return a name as used in programs, or a word."""
     words = texts.some_words(scene, 1, 3)
     joined = [word.capitalize() for word in words]
     return str(

@@ -1,4 +1,4 @@
-"""Makes conversations of the material: the same seed gives the same ones.
+"""Generate conversations from the material: the same seed gives the same ones.
 
 python -m training.generate 5        prints five of them
 """
@@ -33,7 +33,7 @@ from training.tools import Idea, Offered, Stock, Wish, offer, question_for, stoc
 from training.values import make_value
 
 LANGUAGES: tuple[Language, ...] = ("en", "de", "zh")
-LONGEST_LINE = 60  # characters of a result that is told in a sentence where no sentence was written for it
+LONGEST_LINE = 60  # maximum characters of a result in a sentence if no sentence was written for it
 _TURNS = (1, 1, 1, 1, 2, 2, 3)
 
 
@@ -55,7 +55,7 @@ def conversations(
 ) -> tuple[Piece, Iterator[list[Piece]]]:
     """A system message, and any number of conversations that begin with it.
 
-    With `public` (a file that `public.py` made) so large a part of them is about the tools in it.
+    With `public` (a file that `public.py` generated), this share of them is about the tools in it.
     """
     about_public = bool(public) and chance.random() < part
     own, others = stock(held), stock(held, public) if public else stock(held)
@@ -66,7 +66,7 @@ def conversations(
 
 
 class _Writer:
-    """Writes one conversation: what is offered first, then turn by turn."""
+    """Writes one conversation: the offered tools first, then turn by turn."""
 
     def __init__(
         self, chance: random.Random, tools: Stock, others: Stock, *, public: bool, held: bool
@@ -78,7 +78,7 @@ class _Writer:
         self._tools: list[Offered] = []
         self._last: Wish | None = None
         self._pieces: list[Piece] = []
-        self._over = False  # a call stands at the end, and what comes of it is not told
+        self._over = False  # the conversation ends with a call, without its result
 
     def head(self) -> Piece:
         """The system message."""
@@ -132,7 +132,9 @@ class _Writer:
         chance.shuffle(self._tools)
 
     def _any_idea(self, near: str) -> Idea:
-        """Often one of the same domain, so that the choice has to be learnt; rather one written by hand."""
+        """Return a tool, often of the same domain, so that the choice has to be learned, and preferably a
+        handwritten one.
+        """
         scene = self._scene
         pool: Sequence[Idea] = self._stock.ideas
         if scene.maybe(0.12):
@@ -236,7 +238,7 @@ class _Writer:
             self._write(f"{SHOW} {scene.pick(talk.RESULT_SHOWN[scene.language])}")
 
     def _sentence(self, wish: Wish) -> str:
-        """What is said of a result; "" where it is shown."""
+        """Return the sentence about a result, or "" if it is shown."""
         scene = self._scene
         if not wish.result:
             return str(scene.pick(talk.DONE[scene.language]))
@@ -247,7 +249,7 @@ class _Writer:
         return str(scene.pick(talk.RESULT_SAID[scene.language]).format(wish.result))
 
     def _lack_something(self) -> None:
-        """The model asks back; often the person answers, and the call can be made."""
+        """The model asks a question back. Often the user answers, and the call can be made."""
         scene = self._scene
         for tool in scene.chance.sample(self._tools, len(self._tools)):
             if tool.idea is None:
@@ -265,7 +267,9 @@ class _Writer:
         self._wish()
 
     def _ask_for_what_nobody_can(self) -> None:
-        """A wish for a tool that is not offered, nor one like it; or one that no tool here grants."""
+        """A request for a tool that is not offered, without a similar one; or one that no tool here can
+        fulfill.
+        """
         scene = self._scene
         if scene.maybe(0.3):
             if self._public or self._might_do_anything():
@@ -308,7 +312,7 @@ class _Writer:
         self._write(f"{SAY} {self._scene.pick(talk.DECLINED[self._scene.language])}")
 
     def _might_do_anything(self) -> bool:
-        """Whether a tool that is offered might grant some of the wishes after all."""
+        """Return whether an offered tool could fulfill some of the requests after all."""
         domains = {tool.idea.domain for tool in self._tools if tool.idea is not None}
         return bool(
             domains
@@ -318,7 +322,7 @@ class _Writer:
     def _chat(self) -> None:
         scene = self._scene
         domains = {tool.idea.domain for tool in self._tools if tool.idea is not None}
-        if domains & ANSWERS:  # something to look things up with, or to tell it to
+        if domains & ANSWERS:  # a tool that looks things up, or that receives a message
             return
         pool = talk.KNOWLEDGE if scene.maybe(0.55) else talk.CREATIVE
         text = scene.pick(pool[scene.language]).format(
@@ -369,7 +373,7 @@ class _Writer:
         self._pieces.append(Piece(begin + message("user", text) + OPEN))
 
     def _write(self, text: str) -> None:
-        if self._pieces[-1].learnt:  # the newline after the last message belongs to nobody
+        if self._pieces[-1].learnt:  # the newline after the last message is not learned
             self._pieces.append(Piece("\n" + OPEN))
         self._pieces.append(Piece(text + END, True))
 

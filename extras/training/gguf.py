@@ -1,4 +1,4 @@
-"""Reads models and writes adapters in the GGUF format, as far as the model in the box needs it."""
+"""Read models and write adapters in the GGUF format, as far as the bundled model needs it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 ALIGNMENT = 32
 BLOCK = 32  # weights that share a scale
 F32, Q4_1, Q8_0 = 0, 3, 8
-_BYTES = {F32: 4 * BLOCK, Q4_1: 20, Q8_0: 34}  # of a block
+_BYTES = {F32: 4 * BLOCK, Q4_1: 20, Q8_0: 34}  # bytes of a block
 
 _SCALARS = {
     0: "<B",
@@ -34,7 +34,7 @@ _UINT32, _FLOAT32, _STRING, _ARRAY = 4, 6, 8, 9
 
 @dataclass(slots=True, frozen=True)
 class GgufModel:
-    """What a file says of itself, and its weights as numbers, each with its rows first."""
+    """The metadata of a file, and its weights as numbers, each with its rows first."""
 
     values: dict[str, Any]
     tensors: dict[str, NDArray[np.float32]]

@@ -1,4 +1,4 @@
-"""Says a request in one of the ways people say things: what is to be copied stays as it is."""
+"""Rephrase a request in one of users' manners: text to be copied stays unchanged."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ _NO_ORDERS = frozenset(
 
 
 def say(scene: Scene, request: str, kept: str, *, open_end: bool = False) -> str:
-    """`kept` has the values of the request; with an open end nothing follows it."""
+    """`kept` has the values of the request. After an open end, nothing follows."""
     language = scene.language
     text = request
     word = request.split(" ", maxsplit=1)[0].strip("\"',.:;?!“„")
-    valued = word in kept or any(sign.isdigit() for sign in word)  # it begins with a value
+    valued = word in kept or any(sign.isdigit() for sign in word)  # the request begins with a value
     asks = request.endswith(("?", "？")) or valued or word.lower() in _NO_ORDERS
     if not asks and scene.maybe(0.3):
         pattern = scene.pick(M.POLITE[language])
@@ -104,7 +104,7 @@ def lowered(text: str) -> str:
 
 
 def _slipped(scene: Scene, text: str, kept: str) -> str:
-    """One or two words as they are typed in a hurry, none of them part of a value."""
+    """Mistype one or two words, none of them part of a value."""
     found = [
         wrong
         for wrong in M.SLIPS[scene.language]

@@ -1,7 +1,7 @@
-"""The Llama architecture with a LoRA beside each matrix, on the weights of a GGUF file as they stand there.
+"""The Llama architecture with a LoRA for each matrix, on the weights of a GGUF file in their original order.
 
-llama.cpp stores queries and keys for rotation in pairs of neighbours. That order is kept here, so that what
-is learnt fits the file without a permutation.
+llama.cpp stores queries and keys for rotation in pairs of neighbours. That order is kept here, so that the
+trained weights fit the file without a permutation.
 """
 
 from __future__ import annotations
@@ -19,21 +19,22 @@ from training.gguf import read_model
 
 MATRICES = ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down")
 
-Mask: TypeAlias = BlockMask | Tensor | None  # what a token sees: all before it, unless this says otherwise
+# what a token attends to: all tokens before it, unless this specifies otherwise
+Mask: TypeAlias = BlockMask | Tensor | None
 
 
 class Shape(NamedTuple):
-    """What all layers have in common."""
+    """The dimensions that all layers share."""
 
     heads: int
     shared_heads: int  # of keys and values
-    width: int  # of a head
+    width: int  # dimension of a head
     epsilon: float
     scale: float  # of what the adapter adds
 
 
 class Layer(NamedTuple):
-    """The weights of one layer: of each matrix those that are frozen, and the two of the adapter."""
+    """The weights of one layer: for each matrix the frozen ones, and the two of the adapter."""
 
     attention_norm: Tensor
     feed_forward_norm: Tensor
@@ -89,7 +90,7 @@ class AdaptedLlama(nn.Module):
         return F.linear(hidden, self.weights["token_embd.weight"]).float()
 
     def adapter_weights(self) -> dict[str, Tensor]:
-        """By the names that llama.cpp looks for."""
+        """Return the adapter's weights under the names that llama.cpp expects."""
         found = {}
         for layer in range(self.layers):
             for matrix in MATRICES:
@@ -100,7 +101,7 @@ class AdaptedLlama(nn.Module):
 
     @torch.no_grad()
     def load_adapter(self, path: Path) -> None:
-        """Go on with what was learnt before."""
+        """Continue training from these weights."""
         found = read_model(path).tensors
         for layer in range(self.layers):
             for matrix in MATRICES:
@@ -124,7 +125,7 @@ class AdaptedLlama(nn.Module):
 
 
 def block(x: Tensor, layer: Layer, shape: Shape, turns: tuple[Tensor, Tensor], mask: Mask) -> Tensor:
-    """One layer. All it needs is handed in, so that what is compiled for one serves them all."""
+    """One layer. All inputs are parameters, so that one compiled function serves all layers."""
     batch, length, _ = x.shape
 
     def linear(x: Tensor, matrix: str) -> Tensor:

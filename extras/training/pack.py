@@ -1,7 +1,7 @@
-"""Packs conversations for training: several that begin with the same tools share them, and are read once.
+"""Pack conversations for training: several that begin with the same tools share them, and are processed once.
 
-A pack has a fixed length. Each token has the place it would have in its own conversation, and the part that
-it belongs to: the system message that several conversations begin with, or one of these.
+A pack has a fixed length. Each token has its position in its own conversation, and the number of its part:
+the system message that several conversations begin with, or one of these.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from training.generate import Piece, conversations
 from training.tokenizer import load_tokenizer
 
 PER_JOB = 32  # packs that a worker makes at a time
-MOST_PARTS = 64  # a system message and its conversations: parts are numbered from a multiple of this on
+MOST_PARTS = 64  # a system message and its conversations: their parts are numbered from a multiple of this
 
-SMALLEST = 120  # tokens that have to be left for conversations after a system message
-ROOMY = 700  # tokens in which another system message has room
+SMALLEST = 120  # tokens that must be left for conversations after a system message
+ROOMY = 700  # tokens in which another system message fits
 
 _Pieces: TypeAlias = list[tuple[list[int], bool]]
 _worker: dict[str, Tokenizer] = {}
@@ -37,14 +37,14 @@ class Job(NamedTuple):
     packs: int
     longest: int
     public: str = (
-        ""  # a file that `public.py` made, and how large a part of the conversations are about its tools
+        ""  # a file that `public.py` generated, and the share of conversations about its tools
     )
     part: float = 0.0
 
 
 @dataclass(slots=True, frozen=True)
 class Packed:
-    """Tokens, which of them are to be learnt, their places, and the parts they belong to."""
+    """Tokens, which of them are learned, their positions, and their parts."""
 
     ids: NDArray[np.int32]
     learnt: NDArray[np.bool_]
@@ -82,7 +82,8 @@ class _Pack:
 
     def finished(self, longest: int) -> Packed:
         rest = longest - len(self.ids)
-        last = (self.parts[-1] // MOST_PARTS + 1) * MOST_PARTS if self.parts else 0  # what is empty, alone
+        # the empty rest is a separate part
+        last = (self.parts[-1] // MOST_PARTS + 1) * MOST_PARTS if self.parts else 0
         return Packed(
             np.array(self.ids + [0] * rest, dtype=np.int32),
             np.array(self.learnt + [False] * rest, dtype=np.bool_),

@@ -1,10 +1,10 @@
-"""Turns public data sets of tool calls into material, in the notation of `tools.py`.
+"""Convert public data sets of tool calls to material, in the notation of `tools.py`.
 
     python -m training.public FOLDER > public.txt
 
-The folder has one folder for each set, as published (see README.md). Of each request the values are taken
-out, so that others can be put in: what is learnt is where a value stands, not which it was. A request is left
-out if a value of its call is not in it, if the call lacks what is required, or has what the tool has not.
+The folder has one folder for each set, as published (see README.md). The values of each request become slots,
+so that others can be inserted: the model learns the position of a value, not the value. A request is omitted
+if it lacks a value of its call, or if the call lacks a required argument or has one that the tool lacks.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from training.public_kinds import kind_of, without_examples
 from training.texts import vocabulary
 
 MOST_REQUESTS = 400  # of one tool
-RARE = 4  # requests of a tool that are so few that each stands several times
-OFTEN = 20  # and so many that no others are needed
+RARE = 4  # requests of a tool: with so few, each occurs several times
+OFTEN = 20  # with so many, no others are needed
 LONGEST_REQUEST = 240  # characters
 LONGEST_ABOUT = 160
 
@@ -40,7 +40,7 @@ class Given:
     required: bool = False
     choices: tuple[str, ...] = ()
     seen: list[str] = field(default_factory=list)
-    kind: str = ""  # where the reader knows better than can be told from the rest
+    kind: str = ""  # set if the reader knows better than the other fields show
 
 
 @dataclass(slots=True)
@@ -53,10 +53,10 @@ class Tool:
     parameters: dict[str, Given]
     requests: dict[str, list[str]] = field(default_factory=lambda: {"e": [], "d": [], "z": []})
     results: list[str] = field(default_factory=list)
-    language: str = "e"  # that of its names for things
+    language: str = "e"  # the language of its names for things
 
     def learn(self, request: str, arguments: dict[str, Any], language: str = "e") -> bool:
-        """Keep a request with its values taken out, if that can be done."""
+        """Keep a request with slots for its values, if that is possible."""
         phrase = phrase_of(request, arguments, self.parameters)
         if phrase is None:
             return False
@@ -67,7 +67,7 @@ class Tool:
 
 
 def phrase_of(request: str, arguments: dict[str, Any], parameters: dict[str, Given]) -> str | None:
-    """The request with a slot for each value, or nothing where that would be guessing."""
+    """Return the request with a slot for each value, or nothing if that requires guessing."""
     text = " ".join(request.split())
     required = {name for name, one in parameters.items() if one.required}
     if len(text) > LONGEST_REQUEST or re.search(r"[{}\[\]]", text):
@@ -110,7 +110,7 @@ def lines_of(tools: Iterable[Tool]) -> Iterator[str]:
             continue
         if tool.domain != domain:
             domain = tool.domain
-            yield f"# {domain} (public)"  # never taken for one of the material's own
+            yield f"# {domain} (public)"  # must not be confused with the material's tools
         yield from block
 
 
@@ -132,7 +132,7 @@ def _block(tool: Tool, kinds: dict[str, str]) -> Iterator[str]:
         yield from (f"{language} {_without_marks(one, kinds)}" for one in fitting[:MOST_REQUESTS])
         if (
             tool.language == "e" and len(fitting) <= RARE
-        ):  # rather said than what can be made of the description
+        ):  # used in preference to a phrase made from the description
             yield from (f"{language} {_without_marks(one, kinds)}" for one in fitting * RARE)
     if tool.language == "e" and len(tool.requests["e"]) <= OFTEN:
         yield from _plain_requests(tool, kinds)
@@ -142,7 +142,9 @@ def _block(tool: Tool, kinds: dict[str, str]) -> Iterator[str]:
 
 
 def _plain_requests(tool: Tool, kinds: dict[str, str]) -> Iterator[str]:
-    """What a person says who has read what the tool does: that, and the values by the parameters' names."""
+    """Return the request of a user who has read the tool's description: that text, and the values by
+    parameter name.
+    """
     about = _VAGUE.sub("the ", without_examples(tool.about).rstrip("."))
     about = re.sub(
         r"\s+based on .*| given .*| using the .*| for the (?:location|region|country|area|city)$", "", about

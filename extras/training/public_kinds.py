@@ -1,6 +1,6 @@
-"""Tells of a parameter that others have written which kind of value it takes, so that values can be made.
+"""Determine the kind of value for a parameter from a public data set, so that values can be generated.
 
-What a data set says of a parameter is its type, its name, a sentence, and the values that were seen.
+A data set describes a parameter by its type, its name, a sentence, and the values that occurred.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-MOST_SEEN = 40  # values of a parameter that are kept
+MOST_SEEN = 40  # maximum number of values kept per parameter
 LONGEST_SEEN = 40  # characters of one
 FEWEST_CHOICES, MOST_CHOICES = 3, 8
 
-# the first that is found in the parameter's name decides
+# The first match in the parameter's name decides.
 _BY_NAME = (
     (r"(^|_)(start|end|due|birth|check_?in|check_?out|departure|return|arrival)?_?date$|^day$", "date"),
     (r"e_?mail", "email"),
@@ -60,7 +60,7 @@ _PLAIN = re.compile(r"[\w][\w .,'&+-]*")
 
 
 def kind_of(name: str, type: str, about: str, seen: Sequence[str], choices: Sequence[str] = ()) -> str:
-    """The kind of a parameter; "" where no value could be made."""
+    """Return the kind of a parameter, or "" if no value could be generated."""
     spelled = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
     if choices:
         return "|".join(choices) if all(_PLAIN.fullmatch(one) for one in choices) else ""
@@ -78,7 +78,7 @@ def kind_of(name: str, type: str, about: str, seen: Sequence[str], choices: Sequ
 
 
 def examples_in(about: str) -> list[str]:
-    """What a sentence about a parameter gives as examples."""
+    """Return the examples in a sentence about a parameter."""
     found = _EXAMPLES.search(about)
     if found is None:
         return []

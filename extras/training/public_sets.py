@@ -1,4 +1,4 @@
-"""Reads public data sets of tool calls, each in the form in which it was published."""
+"""Read public data sets of tool calls, each in the form in which it was published."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _SAME = {
     **dict.fromkeys(["calculate", "compute", "estimate", "determine"], "calculate"),
     **dict.fromkeys(["create", "add", "make", "generate"], "create"),
     **dict.fromkeys(["info", "information", "details", "detail", "data"], ""),
-}  # words that tell no tool from another
-_NEEDED = 0.95  # of the requests have a slot that is required
+}  # words that do not distinguish tools
+_NEEDED = 0.95  # share of the requests that have a slot for a required parameter
 
 
 def read_all(folder: Path) -> Iterator[Tool]:
@@ -50,7 +50,7 @@ def read_all(folder: Path) -> Iterator[Tool]:
 
 
 def seal_tools(folder: Path) -> Iterator[Tool]:
-    """Four thousand tools; requests, most of which are for several at once and are taken apart."""
+    """Four thousand tools, and requests, most of which are for several tools and are split."""
     tools: dict[str, Tool] = {}
     for line in (folder / "tool.jsonl").read_text("utf-8").splitlines():
         found = json.loads(line)
@@ -198,7 +198,7 @@ _AMOUNTS = {
 
 
 def home_assistant(folder: Path) -> Iterator[Tool]:
-    """Orders to a house, in English, German and Chinese, each with the values it was tested for."""
+    """Orders to a smart home, in English, German and Chinese, each with the values it was tested for."""
     intents = yaml.safe_load((folder / "intents.yaml").read_text("utf-8"))
     for language, mark in _MARKS.items():
         tools: list[Tool] = []
@@ -222,7 +222,7 @@ def home_assistant(folder: Path) -> Iterator[Tool]:
 
 
 def _share_values(tools: list[Tool]) -> None:
-    """What one tool calls an area may be said to another."""
+    """The value that one tool calls an area can also be used for another tool."""
     every: dict[str, dict[str, None]] = {}
     for tool in tools:
         for name, given in tool.parameters.items():
@@ -248,7 +248,7 @@ def _learn_test(tool: Tool, test: dict[str, Any], mark: str) -> None:
 
 
 def glaive(folder: Path) -> Iterator[Tool]:
-    """Conversations in which a function is called: the first request, and its call."""
+    """Conversations with a function call: the first request, and its call."""
     for file in sorted(folder.glob("*.json")):
         mark = "z" if "_zh" in file.name else "e"
         tools: dict[str, Tool] = {}

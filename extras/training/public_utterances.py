@@ -1,7 +1,7 @@
-"""Reads what people said to an assistant at home (NLU-Evaluation-Data): utterances whose slots are marked.
+"""Read users' utterances to a home assistant (NLU-Evaluation-Data), whose slots are marked.
 
-Only those are taken whose marked slots are all parameters of the tool that was written for the intent: what
-nobody marked is nobody's value.
+An utterance is used only if its marked slots are all parameters of the tool that was written for the intent:
+unmarked text is not a value.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from training.public import Given, Tool
 
 _SLOT = re.compile(r"\[(\w+) : ([^\]]+)\]")
-# each line: intent; domain; name; what it does; parameters (slot: kind = what is said of it)
+# Each line: intent; domain; name; description; parameters (slot: kind = description).
 _TOOLS = Path(__file__).with_name("material") / "utterances.list"
 _IGNORED = frozenset(("media_type", "order_type", "player_setting", "transport_type", "business_type"))
 

@@ -1,4 +1,4 @@
-"""Quantities with their units, as they are said, and as a number of the unit that a parameter is in."""
+"""Quantities with their units in words, and as a number in the unit of a parameter."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _UNITS: dict[str, tuple[tuple[float, tuple[str, str, str], tuple[float, ...]], .
         (1000, ("GB|gigabytes|gb", "GB", "GB"), (2, 4, 5, 10, 1.5)),
     ),
 }  # fmt: skip
-_SPECIAL = {  # what people say instead of a number and a unit
+_SPECIAL = {  # users' words instead of a number and a unit
     "seconds": (("half a minute", 30), ("a minute", 60), ("one minute", 60), ("a minute and a half", 90)),
     "minutes": (
         *(("three quarters of an hour", 45), ("3 and a half hours", 210), ("1 and a half hours", 90)),

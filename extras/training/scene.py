@@ -1,4 +1,4 @@
-"""What the values of a conversation depend on, and a value as it is said and written."""
+"""The inputs of a conversation's values, and a value in words and in JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True, frozen=True)
 class Value:
-    """As it is said, and as it is written."""
+    """A value in words, and in JSON."""
 
     spoken: str
     written: Any
@@ -22,7 +22,7 @@ class Value:
 
 @dataclass(slots=True)
 class Scene:
-    """What the values of one conversation depend on."""
+    """The inputs of the values of one conversation."""
 
     chance: random.Random
     language: Language

@@ -1,4 +1,4 @@
-"""Public data sets become material: what a request says is a slot, and what cannot be told is left out."""
+"""Public data sets become material: values in requests become slots, and ambiguous requests are omitted."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ PARAMETERS = {"city": Given("city", "str", required=True), "days": Given("days",
 def test_a_request_keeps_its_words_and_gives_up_its_values(
     request_: str, arguments: dict[str, Any], phrase: str | None
 ) -> None:
-    """A value that is not there, or there twice, one that is missing and one nobody knows: no phrase."""
+    """A value that is absent or occurs twice, a missing and an unknown argument: no phrase."""
     assert phrase_of(request_, arguments, PARAMETERS) == phrase
 
 
 def test_what_was_read_is_offered_and_asked_for(tmp_path: Path) -> None:
-    """Tools of a set, with requests of which two are taken apart, can be called with other values."""
+    """Tools of a set, with two requests that are split, can be called with other values."""
     folder = tmp_path / "Seal-Tools"
     folder.mkdir()
     city = {"type": "str", "description": "The city (e.g., Oslo, Rome)"}

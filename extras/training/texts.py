@@ -1,4 +1,4 @@
-"""Texts that are to be copied exactly: names nobody has heard, titles, sentences, lists and code."""
+"""Texts to copy exactly: unknown names, titles, sentences, lists and code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def vocabulary(name: str) -> tuple[str, ...]:
 
 
 def name(scene: Scene) -> str:
-    """A name that is in no list: invented, or a word that is written like one."""
+    """Return a name that is in no list: invented, or a word written like a name."""
     if scene.maybe(0.5):
         return scene.pick(vocabulary("names"))
     begin, middle, end = (scene.pick(S.INVENTED[part]) for part in ("begin", "middle", "end"))

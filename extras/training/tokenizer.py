@@ -1,4 +1,4 @@
-"""The tokenizer of the model in the box, made from its GGUF file."""
+"""Build the tokenizer of the bundled model from its GGUF file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CONTROL = 3  # the type of tokens such as <|im_end|>
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
-    """Digits stand alone, and all else is split as GPT-2 does it."""
+    """Separate digits, and split everything else like GPT-2."""
     values = read_model(path, weights=False).values
     tokens = values["tokenizer.ggml.tokens"]
     merges = [tuple(merge.split(" ")) for merge in values["tokenizer.ggml.merges"]]

@@ -1,9 +1,9 @@
-"""Tools of the material: reads their notation, and makes of each the tools that conversations offer.
+"""Tools of the material: read their notation, and create from each the tools that conversations offer.
 
 A block begins with `@ names :: descriptions`; parameters follow, `. names: kind = abouts` (`?` for optional
-ones), then requests (`e` English, `d` German, `z` Chinese), follow-ups (`f`, `fd`, `fz`), questions back
-(`? PARAMETER ; REQUEST ; QUESTION`, `?d`, `?z`), and results (`= RESULT => SENTENCE`). `#` names the domain;
-`~` says that the requests were made by rule.
+ones), then requests (`e` English, `d` German, `z` Chinese), follow-ups (`f`, `fd`, `fz`), questions back (`?
+PARAMETER ; REQUEST ; QUESTION`, `?d`, `?z`), and results (`= RESULT => SENTENCE`). `#` names the domain; `~`
+says that a rule generated the requests.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from training.scene import Language, Scene, Value
 from training.values import free_text, make_value, schema_of
 
 FOLDER = Path(__file__).with_name("material")
-MOST_OFTEN = 12  # how many times as often a tool is chosen that has many requests
-HELD_OUT = 14  # one of so many tools is for the examination alone
+MOST_OFTEN = 12  # how much more often a tool with many requests is chosen
+HELD_OUT = 14  # one in this number of tools is only for the examination
 _SLOT = re.compile(r"\{(\w+)\}")
 _SET = re.compile(r"\[(\w+)=(\w+):([^\]]+)\]")
 _NEW = re.compile(r"\{(\w+):([^}]+)\}")
@@ -46,7 +46,7 @@ class Parameter:
 
 @dataclass(slots=True)
 class Idea:
-    """A tool with all its names, descriptions and phrases. A parameter goes by its first name."""
+    """A tool with all its names, descriptions and phrases. A parameter is identified by its first name."""
 
     domain: str
     names: list[str]
@@ -62,11 +62,11 @@ class Idea:
 
     @property
     def words(self) -> frozenset[str]:
-        """What its names speak of."""
+        """The subjects that its names mention."""
         return _content_words(tuple(self.names))
 
     def alike(self, other: Idea) -> bool:
-        """Whether both might be right for a request. Within a domain they were written to differ."""
+        """Return whether both could be right for a request. Within a domain they were written to differ."""
         return self.domain != other.domain and bool(self.words & other.words)
 
     @property
@@ -82,21 +82,21 @@ class Offered:
     description: str
     schema: dict[str, Any]
     idea: Idea | None = None
-    called: dict[str, str] = field(default_factory=dict)  # the parameters that are there, by their first name
+    called: dict[str, str] = field(default_factory=dict)  # the included parameters, by their first name
     abouts: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class Wish:
-    """What a person asks for, and the call that is right for it."""
+    """A user's request, and the correct call for it."""
 
     request: str
     tool: Offered
     arguments: dict[str, Any]
     values: dict[str, Value]
     result: str = ""
-    reply: str = ""  # a sentence about the result; "" where it is shown as it stands
-    open_end: bool = False  # the request ends with a text that is all meant: nothing may follow
+    reply: str = ""  # a sentence about the result; "" if the result is shown unchanged
+    open_end: bool = False  # the request ends with a free text: nothing can follow
 
 
 @cache
@@ -122,7 +122,7 @@ def stock(held: bool, public: str = "") -> Stock:
     for idea in found:
         domains.setdefault(idea.domain, []).append(idea)
     by_hand = [idea for idea in found if not idea.of_family]
-    if public:  # a few tools have most of what people said
+    if public:  # a few tools have most of the users' utterances
         by_hand = [
             idea for idea in by_hand for _ in range(1 + min(len(idea.requests["en"]) // 8, MOST_OFTEN))
         ]
@@ -201,7 +201,7 @@ def offer(scene: Scene, idea: Idea, taken: set[str]) -> Offered | None:
     """The tool under one of its names, with or without some of its optional parameters."""
     name = _styled(scene, scene.pick(idea.names), idea.domain)
     nameless = scene.maybe(0.05)
-    if nameless:  # a name that says nothing: the description has to be read
+    if nameless:  # a name without meaning: the description has to be read
         name = scene.pick(
             [
                 f"tool_{scene.chance.randint(1, 40)}",
@@ -241,7 +241,7 @@ def offer(scene: Scene, idea: Idea, taken: set[str]) -> Offered | None:
             abouts[first] = ""
         properties[spelled] = schema
     required = [called[one.names[0]] for one in idea.parameters if one.required]
-    if scene.maybe(0.2):  # the order in which they stand is nobody's to rely on
+    if scene.maybe(0.2):  # their order must not be learned
         order = list(properties)
         scene.chance.shuffle(order)
         properties = {spelled: properties[spelled] for spelled in order}
@@ -258,7 +258,7 @@ def offer(scene: Scene, idea: Idea, taken: set[str]) -> Offered | None:
 
 
 def _renamed(scene: Scene, spelled: str) -> str:
-    """As other people write names: camelCase, or with a word before or after."""
+    """Return the name in another style: camelCase, or with a word before or after."""
     words = spelled.split("_")
     camel = words[0] + "".join(word.capitalize() for word in words[1:])
     return str(
@@ -285,7 +285,7 @@ def _styled(scene: Scene, name: str, domain: str) -> str:
 
 
 def wish_for(scene: Scene, tool: Offered, before: Wish | None = None) -> Wish | None:
-    """A request for this tool; after another one of it, perhaps one that only changes a value."""
+    """Return a request for this tool. After another request for it, it can change only a value."""
     idea = tool.idea
     assert idea is not None
     following = before is not None and before.tool is tool and bool(idea.follow_ups[scene.language])

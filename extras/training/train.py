@@ -1,4 +1,4 @@
-"""Trains the adapter on one GPU, on conversations that are made while it learns, and writes a GGUF file.
+"""Train the adapter on one GPU, on conversations that are generated meanwhile, and write a GGUF file.
 
 python -m training.train --base SmolLM2-135M-Instruct.Q4_1.gguf --out DIR --seconds 720
 """
@@ -34,7 +34,7 @@ NAME = "Dragoman: tool calls for SmolLM2-135M-Instruct"
 
 
 def ahead(pool: Pool, work: Iterator[Job], count: int) -> Iterator[list[Packed]]:
-    """What the workers make, in the order of the seeds, and never more than so many jobs ahead of its use."""
+    """Yield the workers' packs in the order of the seeds, with at most this number of jobs ahead."""
     pending = deque(pool.apply_async(make_packs, (job,)) for job in islice(work, count))
     while pending:
         yield pending.popleft().get()
@@ -58,7 +58,8 @@ def tensors(batch: list[Packed], device: str) -> dict[str, Tensor]:
 
 
 def mask_of(parts: Tensor, *, blocks: bool) -> Mask:
-    """A token sees what is before it in its conversation, and the system message that this begins with."""
+    """A token attends to what is before it in its conversation, and to the system message at its beginning.
+    """
 
     def sees(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         one, other = parts[batch, query], parts[batch, key]
@@ -116,7 +117,7 @@ def train(options: argparse.Namespace) -> None:
         start = time.time()
         for batch in batches(jobs, options.batch):
             if steps < 2:
-                start = time.time()  # the first conversations, and what is compiled, take a while
+                start = time.time()  # the first conversations and the compilation take a while
             passed = time.time() - start
             part = max(passed / options.seconds, steps / options.steps)
             if part >= 1:
@@ -154,7 +155,7 @@ def train(options: argparse.Namespace) -> None:
 
 
 def examine(model: AdaptedLlama, tokenizer: Tokenizer, options: argparse.Namespace, device: str) -> None:
-    model.block = block  # every length is another, which would be compiled anew
+    model.block = block  # every length differs, and would be compiled again
     examination = Examination(model, tokenizer, options.longest)
     found = {
         Path(public).stem or "material": examination.run(options.examine, device, public)
@@ -166,7 +167,7 @@ def examine(model: AdaptedLlama, tokenizer: Tokenizer, options: argparse.Namespa
 
 def save(model: AdaptedLlama, path: Path, options: argparse.Namespace) -> None:
     weights = {name: weight.numpy() for name, weight in model.adapter_weights().items()}
-    beside = path.with_suffix(".part")  # whoever copies it while training goes on finds a whole one
+    beside = path.with_suffix(".part")  # a copy made during training is always a complete file
     write_adapter(beside, weights, alpha=options.alpha, name=NAME)
     beside.replace(path)
 

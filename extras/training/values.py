@@ -1,4 +1,4 @@
-"""Values for arguments: how a person says one, in three languages, and how it is written in JSON."""
+"""Values for arguments: in users' words of three languages, and in JSON."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ from training.scene import Scene, Value
 
 
 def make_value(scene: Scene, kind: str, about: str = "") -> Value:
-    """A value of a kind such as `city`, `int 1 20`, `list person`, `a|b|c`, or `any a|b|c` for free text.
+    """Return a value of a kind such as `city`, `int 1 20`, `list person`, `a|b|c`, or `any a|b|c` for free
+    text.
 
-    `like a|b|c` is free text too: one of these, or something else, so that what is said is read.
+    `like a|b|c` is free text too: one of these or something else, so that the model reads the request.
     """
     name, *limits = kind.split(" ")
     if name == "list":
@@ -136,7 +137,7 @@ def _city(scene: Scene) -> Value:
 
 
 def _zone(scene: Scene) -> Value:
-    """A city as it is called, and its zone of the IANA table."""
+    """Return the name of a city, and its zone in the IANA table."""
     english, german, chinese, zone = scene.pick(W.ZONES)
     if scene.maybe(0.08):
         return _same(zone)
@@ -153,7 +154,7 @@ def _filename(scene: Scene, endings: tuple[str, ...] = W.ENDINGS) -> str:
 
 
 def _stem(scene: Scene) -> str:
-    """A word that files, folders and sites are named by."""
+    """Return a word for names of files, folders and sites."""
     return texts.name(scene) if scene.maybe(0.15) else scene.pick(texts.vocabulary("words"))
 
 
@@ -231,7 +232,7 @@ def _id(scene: Scene) -> Value:
 
 
 def _key(scene: Scene) -> Value:
-    """Long strings that have to be copied exactly."""
+    """Return long strings that must be copied exactly."""
     chance = scene.chance
     uuid = f"{_hex(chance, 8)}-{_hex(chance, 4)}-{_hex(chance, 4)}-{_hex(chance, 4)}-{_hex(chance, 12)}"
     mixed = "".join(
@@ -245,7 +246,7 @@ def _hex(chance: random.Random, length: int) -> str:
 
 
 def _text(scene: Scene) -> Value:
-    """A sentence somebody wants written, sent or worked on."""
+    """Return a sentence that a user wants written, sent or processed."""
     return _same(texts.sentence(scene))
 
 
@@ -266,7 +267,7 @@ def _quoted(scene: Scene) -> Value:
 
 
 def free_text(scene: Scene) -> str:
-    """What stands at the end of a request without quotation marks: all of it is meant."""
+    """Return a text for the end of a request without quotation marks: all of it is the value."""
     draw = scene.chance.random()
     if draw < 0.55:
         return texts.sentence(scene)
@@ -303,7 +304,7 @@ def _bool(scene: Scene) -> Value:
 
 
 def _order_lines(scene: Scene) -> Value:
-    """Several things, each with how many of it."""
+    """Return several things, each with its count."""
     kind = scene.pick(["product", "dish"])
     lines = [
         (make_value(scene, kind).spoken, scene.chance.randint(1, 12))

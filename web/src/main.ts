@@ -1,4 +1,4 @@
-/** The page begins here. */
+/** The entry point of the web UI. */
 
 import { withBase } from "./basePath";
 import "./style/tokens.css";
@@ -20,7 +20,8 @@ import { attempt, tell } from "./state/toasts.svelte";
 
 const reload = (): void => location.reload();
 
-// The server was replaced by a newer one, which has other files, or is away. What is loaded then is undefined.
+// The server was replaced by a newer version with other files, or is unreachable. The failed import then returns
+// undefined.
 addEventListener("vite:preloadError", async (event) => {
   event.preventDefault();
   if (await attempt(() => text("/"))) tell(t().newVersion, "note", { label: t().reload, run: reload }, 60);
@@ -35,7 +36,7 @@ addEventListener("storage", ({ key }) => {
 
 const target = document.getElementById("app") ?? document.body;
 showTheme();
-if (location.pathname === withBase("/callback")) { // from a sign-in at an MCP server
+if (location.pathname === withBase("/callback")) { // returning from a sign-in at an MCP server
   await speak();
   mount((await import("./setup/Returned.svelte")).default, { target });
 } else {
@@ -44,7 +45,7 @@ if (location.pathname === withBase("/callback")) { // from a sign-in at an MCP s
   await speak();
   mount(App, { target });
   void app.start();
-  // What messages will need, fetched while they are: of a new conversation, while its first one is typed.
+  // Prefetch what messages need while they are fetched, or while the first one of a new conversation is typed.
   const fetchParts = (): void => {
     void loadMessages();
     void catalog.loadAll();

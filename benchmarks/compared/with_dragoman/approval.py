@@ -1,4 +1,4 @@
-"""A person is asked before a tool runs."""
+"""Ask a user before a tool runs."""
 
 from dragoman import OpenAICompatible, Runtime, allow_once, tool
 

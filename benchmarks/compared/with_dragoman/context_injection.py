@@ -1,4 +1,4 @@
-"""What the model should know is looked up for each request."""
+"""Look up context for the model before each request."""
 
 from dragoman import OpenAICompatible, Plugin, Runtime, TurnView
 

@@ -1,4 +1,4 @@
-"""A provider of one's own that fails: another one answers."""
+"""A custom provider that fails: another one answers."""
 
 from dragoman import OpenAICompatible, Runtime
 

@@ -1,4 +1,4 @@
-"""The process ends while a person is asked; the next one goes on."""
+"""The process ends while an approval request waits; the next process resumes."""
 
 from dragoman import OpenAICompatible, Runtime, allow_once, tool
 

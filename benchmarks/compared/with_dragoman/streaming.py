@@ -1,4 +1,4 @@
-"""The answer while it is written."""
+"""Show the answer while it is written."""
 
 from dragoman import OpenAICompatible, Runtime
 

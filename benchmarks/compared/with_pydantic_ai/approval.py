@@ -1,4 +1,4 @@
-"""A person is asked before a tool runs."""
+"""Ask a user before a tool runs."""
 
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults
 from pydantic_ai.models.openai import OpenAIChatModel

@@ -1,4 +1,4 @@
-"""What the model should know is looked up for each request."""
+"""Look up context for the model before each request."""
 
 from pydantic_ai import Agent, RunContext
 from pydantic_ai.models.openai import OpenAIChatModel

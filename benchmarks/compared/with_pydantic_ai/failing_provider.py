@@ -1,4 +1,4 @@
-"""A provider of one's own that fails: another one answers."""
+"""A custom provider that fails: another one answers."""
 
 from pydantic_ai import Agent
 from pydantic_ai.models.fallback import FallbackModel

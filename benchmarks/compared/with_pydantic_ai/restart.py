@@ -1,4 +1,4 @@
-"""The process ends while a person is asked; the next one goes on, from what the program saved."""
+"""The process ends while an approval request waits; the next process resumes from what the program saved."""
 
 from pathlib import Path
 

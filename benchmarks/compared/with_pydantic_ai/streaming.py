@@ -1,4 +1,4 @@
-"""The answer while it is written."""
+"""Show the answer while it is written."""
 
 from pydantic_ai import Agent
 from pydantic_ai.models.openai import OpenAIChatModel

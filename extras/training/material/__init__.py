@@ -1,1 +1,3 @@
-"""What conversations are made of: words, tools, families of tools, and talk. All written for this purpose."""
+"""The material of conversations: words, tools, families of tools, and talk. All of it was written for this
+purpose.
+"""

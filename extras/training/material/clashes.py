@@ -1,8 +1,8 @@
-"""Which tools might be right for the same request, and must not be offered together."""
+"""Tools that could be right for the same request, and must not be offered together."""
 
 from __future__ import annotations
 
-# tools of the material that do what a group of our own does
+# Tools of the material that do the same as a built-in group.
 CLASHES = {
     "files": (
         *(
@@ -110,7 +110,7 @@ CLASHES = {
     ),
 }
 
-# domains that people's everyday wishes belong to
+# Domains that users' everyday requests belong to.
 EVERYDAY = frozenset(
     (
         *("weather", "travel", "money", "messages", "home", "media", "food", "knowledge", "text", "numbers"),
@@ -141,16 +141,16 @@ EVERYDAY = frozenset(
         *("facts", "culture", "learning", "public", "notices", "hours"),
     )
 )
-# domains whose tools are so alike that one may do the work of another
+# Domains with tools so similar that one can do the work of another.
 MIXED = frozenset(
     (
         *("weather", "travel", "money", "messages", "home", "media", "food", "knowledge", "text", "numbers"),
         *("facts", "sport"),
     )
 )
-# domains with a tool that looks things up, or that listens
+# Domains with a tool that looks things up, or that listens.
 ANSWERS = frozenset(("knowledge", "computers", "facts", "culture", "health", "learning", "media", "public"))
-# words of names that say nothing of what a tool is about
+# Words in names that do not describe a tool.
 GENERAL_WORDS = frozenset(
     (
         *("get", "set", "find", "search", "list", "create", "add", "new", "send", "book", "make", "start"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-# one thing a line: noun; plural; German with article, and plural; Chinese; fields as NAME KIND about
+# One thing per line: noun; plural; German with article, and plural; Chinese; fields as NAME KIND about.
 _THINGS = """
 task; tasks; eine Aufgabe; Aufgaben; 任务; title title what to do; due_date date YYYY-MM-DD; priority low|medium|high how urgent
 event; events; einen Termin; Termine; 日程; title title what it is; date date YYYY-MM-DD; time time HH:MM
@@ -87,7 +87,7 @@ _COMPOSED_EN = (
     *("Make {a_noun} {parts}", "Put in {a_noun} {parts}", "There's a new {noun} {parts}, please enter it", "We need {a_noun} {parts}"),
     *("{noun} {parts}, please create it", "record {a_noun} {parts}", "Enter {a_noun} {parts}", "we have a new {noun} {parts}"),
 )  # fmt: skip
-# how a field is said, by its name; of all others it is said which it is
+# The phrase for a field, by its name. For all other fields, the phrase contains the name.
 _SAID = {
     "title": ("called {}", "titled {}", "named {}", "with the title {}"), "name": ("called {}", "named {}", "with the name {}", "{}"),
     "due_date": ("due {}", "due on {}", "by {}", "with a deadline of {}"), "deadline": ("due {}", "until {}", "to be finished by {}"),
@@ -231,7 +231,7 @@ def _create(
 
 
 def _composed(noun: str, must: list[str], every: list[str]) -> Iterator[str]:
-    """Requests put together from how each field is said."""
+    """Return requests that combine the phrases of fields."""
     chance = random.Random(noun)
     for pattern in chance.sample(_COMPOSED_EN, 10):
         names = [name for name in every if name in must or chance.random() < 0.6]
@@ -275,7 +275,7 @@ def _field(text: str) -> tuple[str, str, str]:
     return name, kind, " ".join(rest)
 
 
-# one formula a line: names; about; what is asked for; parameters as NAME,OTHER KIND phrase
+# One formula per line: names; about; the requested quantity; parameters as NAME,OTHER KIND phrase.
 _FORMULAS = """
 triangle_area, area_of_triangle; Area of a triangle.; area of a triangle; base,b int 1 90 a base of; height,h int 1 90 a height of
 rectangle_area, compute_area; Area of a rectangle.; area of a rectangle; length,width float 0.5 90 a length of; breadth,height float 0.5 90 a breadth of

@@ -1,8 +1,8 @@
-"""How people say things: politely or not, with something before and after the request, and with slips."""
+"""Users' manners of speaking: polite or not, with something before and after the request, and with slips."""
 
 from __future__ import annotations
 
-# {} is the request, {low} the same with a small letter first; for requests that are no questions
+# {} is the request, {low} the same with a lowercase first letter; for requests that are not questions.
 POLITE = {
     "en": (
         "Please {low}", "Could you {low}", "Can you {low}", "Hey, {low}", "{} please", "I'd like you to {low}", "Would you {low}", "pls {low}", "please {low}, thanks",
@@ -12,7 +12,7 @@ POLITE = {
     "de": ("Bitte: {}", "{}, bitte", "Kannst du das machen: {}", "{} Danke!", "Könntest du bitte Folgendes tun: {}"),
     "zh": ("请{}", "麻烦{}", "帮我{}", "{}，谢谢", "能不能{}", "请帮我{}", "我想{}"),
 }  # fmt: skip
-# what is said by the way: the names and numbers in it are nobody's arguments
+# Side remarks: the names and numbers in them are not arguments.
 ASIDES = {
     "en": (
         "I have three meetings today and no time.", "Tom from the office told me to ask you.", "We just moved here from Bristol.", "It's half past six already.", "My train leaves in 20 minutes.",

@@ -1,4 +1,4 @@
-"""Sentences people want sent, written or searched for, and the words that others are made of."""
+"""Sentences that users want sent, written or searched for, and the words that other sentences use."""
 
 from __future__ import annotations
 

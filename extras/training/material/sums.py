@@ -1,8 +1,8 @@
-"""Sums as people say them, with the expression that is right."""
+"""Calculations in users' words, with the correct expression."""
 
 from __future__ import annotations
 
-# {a}, {b}, {c}: numbers as they are said; in the expression, as they are written. p is a percentage.
+# {a}, {b}, {c}: numbers in words; in the expression, in digits. p is a percentage.
 SAID = {
     "en": (
         ("What is {a} plus {b}?", "{a} + {b}"), ("Add {a} and {b}", "{a} + {b}"), ("{a} minus {b}", "{a} - {b}"),

@@ -1,8 +1,8 @@
-"""Other words for choices: what people say where a tool has an enumeration."""
+"""Other words for choices: users' words if a tool has an enumeration."""
 
 from __future__ import annotations
 
-# Each choice with what is said in its place. English, German and Chinese.
+# Each choice with its replacements. English, German and Chinese.
 SYNONYMS: dict[str, dict[str, str]] = {
     "en": {
         "high": "top|very important|important", "low": "not important|minor|lowest", "medium": "normal|average|middling",

@@ -1,4 +1,4 @@
-"""Talk without a tool: greetings, what one can do, thanks, questions of knowledge, and wishes nobody can grant."""
+"""Talk without a tool: greetings, capabilities, thanks, questions of knowledge, and impossible requests."""
 
 from __future__ import annotations
 

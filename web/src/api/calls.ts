@@ -1,4 +1,4 @@
-/** Every door of the server that the page knocks at, by name. */
+/** Every server endpoint that the web UI calls, by name. */
 
 import { at, get, patch, post, put, remove, text, upload } from "./client";
 import { withBase } from "../basePath";
@@ -45,7 +45,7 @@ import type { ConversationSettings, FilePart, Grant, Group, Me, Prompt, Question
 export type Said = (Pick<TextPart, "type" | "text"> | FilePart)[];
 
 export const me = (): Promise<Me> => get("/api/me");
-/** With the address at which the provider ends its own session, of who signed in there. */
+/** Includes the URL at which the provider ends its session, if the user signed in through one. */
 export const logout = (): Promise<SignedOut | undefined> => post("/api/logout");
 export const waysToSignIn = (): Promise<WaysToSignIn> => get("/api/login");
 export const login = (password: string): Promise<unknown> => post("/api/login", { password });
@@ -76,7 +76,8 @@ export const send = (id: string, parts: Said, options: NewTurn = {}): Promise<Be
 export const edit = (message: string, parts: Said): Promise<Begun> => post(at`/api/messages/${message}/edit`, { parts });
 export const rerun = (message: string, how: Pick<Rerun, "model" | "beside"> = {}): Promise<Begun> =>
   post(at`/api/messages/${message}/rerun`, how);
-/** A new version of the answer that holds the call, from there on. Neither arguments nor a result: the same once more. */
+/** Create a new version of the answer from this call on. Without arguments and result, the call runs again
+ * unchanged. */
 export const rerunCall = (call: string, change: Pick<RerunCall, "arguments" | "result" | "revert_files">): Promise<Begun> =>
   post(at`/api/calls/${call}/rerun`, change);
 export const cancel = (turn: string): Promise<Cancelled> => post(at`/api/turns/${turn}/cancel`, {});
@@ -88,10 +89,10 @@ export const withdraw = (turn: string, message: number): Promise<void> =>
   remove(at`/api/turns/${turn}/steering/${String(message)}`);
 export const turn = (id: string): Promise<TurnInfo> => get(at`/api/turns/${id}`);
 export const turnDiff = (turn: string): Promise<DiffView> => get(at`/api/turns/${turn}/diff`);
-/** What one reply's calls did: a step of its turn. */
 export const conversationDiff = (id: string): Promise<DiffView> => get(at`/api/conversations/${id}/diff`);
+/** What the calls of one reply did. A reply is one step of its turn. */
 export const stepDiff = (message: string): Promise<DiffView> => get(at`/api/messages/${message}/diff`);
-/** Without `paths`, all of them. */
+/** Without `paths`, all files. */
 export const revertFiles = (turn: string, force: boolean, paths: string[] = []): Promise<RevertView> =>
   post(at`/api/turns/${turn}/revert`, { files_only: true, force, paths });
 export const redo = (id: string): Promise<RevertView> => post(at`/api/conversations/${id}/redo`, {});
@@ -111,7 +112,7 @@ export async function questions(conversation: string): Promise<Question[]> {
   return (await get<QuestionList>(at`/api/questions?conversation=${conversation}`)).items;
 }
 
-/** Of a new conversation, briefly. */
+/** A short description of a new conversation. */
 export async function tools(conversation: string | null, brief: boolean): Promise<Group[]> {
   const query = conversation ? at`?conversation=${conversation}` : brief ? "?brief=true" : "";
   return (await get<GroupList>(`/api/tools${query}`)).groups;
@@ -121,7 +122,7 @@ export const modelsOf = (provider: string): Promise<ModelList> => get(at`/api/mo
 export const rules = async (): Promise<RuleView[]> => (await get<RuleList>("/api/rules")).items;
 export const decisionOf = (permission: string, pattern: string): Promise<RuleDecision> =>
   get(at`/api/rules/decision?permission=${permission}&pattern=${pattern}`);
-/** Which calls of one's last conversations these rules would have covered. */
+/** Which calls of the user's recent conversations these rules would have covered. */
 export const coveredBy = (rules: Rule[], question?: string): Promise<CoveredCalls> => {
   const wanted = rules.map(({ permission, pattern }) => ["rule", `${permission}:${pattern}`]);
   return get(`/api/rules/covered?${new URLSearchParams(question ? [...wanted, ["question", question]] : wanted)}`);
@@ -133,7 +134,7 @@ export const revoke = (grant: string): Promise<void> => remove(at`/api/grants/${
 /** What filled the model's context in the last request of a turn. */
 export const context = (turn: string): Promise<ContextUse> => get(at`/api/turns/${turn}/context`);
 export const trace = (turn: string): Promise<TraceView> => get(at`/api/turns/${turn}/trace`);
-/** Your ratings of answers, and the runs of cases. */
+/** The user's ratings of answers, and the evaluation runs. */
 export const ratings = (conversation: string): Promise<RatingView[]> => get(at`/api/conversations/${conversation}/ratings`);
 export const rate = (turn: string, value: RatingView["value"], note: string): Promise<RatingView> =>
   put(at`/api/turns/${turn}/rating`, { value, note });

@@ -1,4 +1,4 @@
-/** Requests to the server. What it refuses is thrown as a Problem, whose message is meant for the person. */
+/** Requests to the server. A refusal is thrown as a Problem, whose message is meant for the user. */
 
 import { withBase } from "../basePath";
 import type { Sentence } from "../i18n/format";
@@ -18,7 +18,7 @@ export class Problem extends Error {
 type Listener = () => void;
 export let signedOut: Listener = () => {};
 
-/** Told once a request finds out that nobody is signed in. */
+/** Called when a request finds that the user is not signed in. */
 export function onSignedOut(listener: Listener): void {
   signedOut = listener;
 }
@@ -29,12 +29,12 @@ export async function problemOf(response: Response): Promise<Problem> {
     const body = (await response.json()) as Partial<Said> & { detail?: unknown };
     if (typeof body.detail === "string") detail = { ...body, text: body.detail } as Said;
   } catch {
-    // not JSON: a proxy, or a server that fell over; the status line has to do
+    // The body is not JSON: it comes from a proxy or a server that crashed. Use the status line instead.
   }
   return new Problem(response.status, t().server(detail));
 }
 
-/** The server can go away before its answer begins, and in the middle of it. */
+/** The server can disconnect before its response begins or in the middle of it. */
 async function reached<T>(answer: Promise<T>): Promise<T> {
   try {
     return await answer;
@@ -68,7 +68,7 @@ export const get = <T>(path: string, signal?: AbortSignal): Promise<T> =>
 export const post = <T>(path: string, body?: unknown): Promise<T> => json<T>(path, withBody("POST", body));
 export const patch = <T>(path: string, body: unknown): Promise<T> => json<T>(path, withBody("PATCH", body));
 export const put = <T>(path: string, body: unknown): Promise<T> => json<T>(path, withBody("PUT", body));
-/** Also where the page is closed meanwhile. */
+/** Complete the request even if the web UI is closed meanwhile. */
 export const remove = (path: string): Promise<void> => json<void>(path, { ...withBody("DELETE", {}), keepalive: true });
 
 export async function text(path: string): Promise<string> {
@@ -78,7 +78,7 @@ export async function text(path: string): Promise<string> {
 export const upload = <T>(path: string, body: Blob): Promise<T> =>
   json<T>(path, { method: "POST", headers: { "Content-Type": "application/octet-stream" }, body });
 
-/** A path with its values quoted: at`/api/turns/${id}` */
+/** A path with its values escaped: at`/api/turns/${id}` */
 export function at(strings: TemplateStringsArray, ...values: string[]): string {
   return strings.reduce((path, piece, place) => path + encodeURIComponent(values[place - 1] ?? "") + piece);
 }

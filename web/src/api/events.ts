@@ -1,4 +1,4 @@
-/** What the live stream tells. Names and fields are the server's: see generated.ts. */
+/** The events of the live stream. Names and fields are the server's: see generated.ts. */
 
 import type { LiveEvent } from "./generated";
 

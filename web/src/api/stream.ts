@@ -1,4 +1,4 @@
-/** The live stream: follows, resumes after the last message it saw, and says how the connection is. */
+/** The live stream: follows events, resumes after the last message it saw, and reports the state of the connection. */
 
 import type { LiveEvent } from "./events";
 import { SseReader } from "./sse";
@@ -15,7 +15,7 @@ export interface StreamOptions {
 
 const FIRST_PAUSE = 300;
 const LONGEST_PAUSE = 5000;
-const SILENCE = 45_000; // three keep-alives that did not come: the connection is dead and nobody said so
+const SILENCE = 45_000; // three keep-alives are missing: the connection is dead and no error was reported
 
 export class LiveStream {
   private cursor: string | null = null;
@@ -26,11 +26,11 @@ export class LiveStream {
 
   constructor(private readonly options: StreamOptions) {}
 
-  /** Follows until it is stopped, or told that it may not. */
+  /** Follow the stream until it is stopped or the server refuses it. */
   async run(): Promise<void> {
     let pause = FIRST_PAUSE;
     while (!this.stopped) {
-      if (this.resting) await this.resting.done; // without a wait where there is none: the request goes out at once
+      if (this.resting) await this.resting.done; // do not await without a reason: the request is sent immediately
       if (this.stopped) return;
       const outcome = await this.follow();
       if (this.stopped) return;
@@ -53,7 +53,7 @@ export class LiveStream {
     this.wakeUp();
   }
 
-  /** Lets go of the connection; the cursor is kept. */
+  /** Close the connection and keep the cursor. */
   rest(): void {
     if (this.resting) return;
     let wake = (): void => {};
@@ -63,13 +63,13 @@ export class LiveStream {
     this.wake();
   }
 
-  /** Goes on after the last message it saw. */
+  /** Resume after the last message it saw. */
   wakeUp(): void {
     this.resting?.wake();
     this.resting = null;
   }
 
-  /** Try again now instead of at the end of the pause. */
+  /** Retry now instead of at the end of the pause. */
   hurry(): void {
     this.wake();
   }
@@ -94,7 +94,7 @@ export class LiveStream {
       clearTimeout(watchdog);
       watchdog = setTimeout(() => abort.abort(), SILENCE);
     };
-    awake(); // a request that nobody answers is no better
+    awake(); // a request without a response counts as a dead connection too
     try {
       const ask = this.options.fetch ?? fetch;
       const response = await ask(this.options.address, {
@@ -116,12 +116,12 @@ export class LiveStream {
         awake();
         for (const frame of reader.feed(value)) {
           heard = true;
-          if (frame.event !== "server.stops") this.tell(frame.event, frame.data); // it is back in a moment
+          if (frame.event !== "server.stops") this.tell(frame.event, frame.data); // the connection returns in a moment
           if (frame.id !== null) this.cursor = frame.id;
         }
       }
     } catch {
-      // a lost connection looks like any other: what counts is whether something was heard
+      // A lost connection looks like any other error: only whether data arrived matters.
     } finally {
       clearTimeout(watchdog);
     }

@@ -1,4 +1,4 @@
-/** The values of the API under the names the page has for them. What they are, the server says: see generated.ts. */
+/** The values of the API under the names that the web UI uses. generated.ts describes their fields. */
 
 import type * as server from "./generated";
 
@@ -37,7 +37,7 @@ export type Scope = server.Answer["scope"];
 export type Mode = server.Me["mode"];
 export type ConversationSettings = server.ConversationSummary["settings"];
 
-/** `partial` is the page's own: the argument text while it arrives. */
+/** Only the web UI sets `partial`: the argument text while it arrives. */
 export type CallPart = server.ToolCall & { partial?: string };
 export type Part = Exclude<server.Message["parts"][number], server.ToolCall> | CallPart;
 export type Message = Omit<server.Message, "parts"> & { parts: Part[] };

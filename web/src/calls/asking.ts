@@ -1,8 +1,8 @@
-/** The questions that stand on the page, so that nobody has to look for them in all that is there with each word that arrives. */
+/** The approval requests on the screen. This list replaces a scan of the whole document with each word that arrives. */
 
 const asked = new Set<HTMLElement>();
 
-/** To be attached to a question. */
+/** An attachment for the element of an approval request. */
 export function asks(question: HTMLElement): () => void {
   asked.add(question);
   return () => asked.delete(question);
@@ -10,7 +10,7 @@ export function asks(question: HTMLElement): () => void {
 
 const isBefore = (one: Node, other: Node): boolean => !!(one.compareDocumentPosition(other) & Node.DOCUMENT_POSITION_FOLLOWING);
 
-/** The first card inside the element that asks something, or in which a call does. */
+/** Return the first card inside the element that asks something, or in which a call does. */
 export function firstAsking(element: HTMLElement): Element | null {
   let first: Element | null = null;
   for (const question of asked) {

@@ -1,10 +1,11 @@
-/** What was typed into a question that was closed elsewhere, while it was not shown here: nobody will see it again. */
+/** The user's input in an approval request that was answered elsewhere while it was not shown here: it would be lost
+ * silently. */
 
 import { at, get, Problem } from "../api/client";
 import type { Question } from "../api/types";
 import { forget } from "./kept";
 
-const BEGUN = /^dragoman\.draft\.ask\.(?!rerun\.)(.+)$/; // as kept.ts names them
+const BEGUN = /^dragoman\.draft\.ask\.(?!rerun\.)(.+)$/; // as kept.ts names the fields
 
 export async function forgetClosed(): Promise<void> {
   for (const id of begun()) {
@@ -20,6 +21,6 @@ function begun(): string[] {
   try {
     return Object.keys(sessionStorage).flatMap((key) => BEGUN.exec(key)?.[1] ?? []);
   } catch {
-    return []; // storage is off
+    return []; // storage is disabled
   }
 }

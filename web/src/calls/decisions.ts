@@ -1,4 +1,4 @@
-/** What was decided about a call, in words: by which rule or grant, or by whom, when, and for how long. */
+/** Describe a decision about a call: by which rule, grant or user, when, and for how long. */
 
 import type { CallTrace, Wait } from "../api/generated";
 import { moment, saidIn } from "../i18n/format";
@@ -7,7 +7,7 @@ import type { Words } from "../i18n/en";
 const VERDICTS = ["allow", "reject", "stop", "release", "withhold", "reply"] as const;
 type Verdict = (typeof VERDICTS)[number];
 
-/** `me` is the name of the user who reads it. */
+/** `me` is the name of the user who reads the text. */
 export function decisionsOf(call: CallTrace, words: Words, me = "local"): string[] {
   const waits = (call.waits ?? []).map((wait) => inWords(wait, words, me)).filter((line) => line !== "");
   const { because } = call;

@@ -1,4 +1,4 @@
-/** A schema in, the fields of a form out; none where a form could not hold every value. */
+/** Turn a schema into the fields of a form. There are none if a form cannot represent every value. */
 
 import type { Json, JsonObject, Schema } from "../api/types";
 import { isObject, resolved, typesOf } from "./schema";
@@ -8,14 +8,14 @@ export interface Field {
   label: string;
   help: string;
   required: boolean;
-  /** `list`: texts, one to a line; `json`: what no other field can hold. */
+  /** `list`: strings, one per line; `json`: what no other field can represent. */
   kind: "text" | "number" | "integer" | "boolean" | "choice" | "list" | "json";
   choices: { value: Json; label: string }[];
   start: Json | undefined;
   format: string;
 }
 
-/** `{"anyOf": [X, {"type": "null"}]}` is how "X or nothing" is often written. */
+/** `{"anyOf": [X, {"type": "null"}]}` is a common way to write "X or nothing". */
 function unwrapped(schema: Schema, root: Schema): Schema {
   const rules = resolved(schema, root);
   const choices = Array.isArray(rules.anyOf) ? rules.anyOf.filter(isObject) : [];
@@ -76,7 +76,7 @@ export function fieldsOf(schema: Schema): Field[] | null {
   return fields.length ? fields : null;
 }
 
-/** What a form begins with: the values there are, then the schema's own. */
+/** The initial content of a form: the given values, then the schema's defaults. */
 export function startOf(fields: Field[], given: JsonObject): JsonObject {
   const values: JsonObject = { ...given };
   for (const { name, start, kind, required } of fields) {

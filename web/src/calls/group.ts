@@ -1,4 +1,4 @@
-/** Many calls in a few figures: how many failed, wait or run, how long they took, and of which tools. */
+/** Summarize many calls: how many failed, wait or run, how long they took, and which tools they used. */
 
 import type { CallPart } from "../api/types";
 

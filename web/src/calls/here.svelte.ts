@@ -1,4 +1,4 @@
-/** Calls that this browser runs: each once, whatever is shown meanwhile and however many tabs there are. */
+/** Calls that this browser runs. Each runs once, whatever is shown meanwhile and however many tabs are open. */
 
 import { SvelteSet } from "svelte/reactivity";
 
@@ -12,13 +12,13 @@ const FIRST_PAUSE = 300;
 const LONGEST_PAUSE = 5000;
 
 const running = new SvelteSet<string>();
-/** Those that need a click to run once more. */
+/** Calls that need a click to run again. */
 const begun = new Set<string>();
 
 export const isRunningHere = (call: string): boolean => running.has(call);
 export const hasBegunHere = (call: string): boolean => begun.has(call);
 
-/** It counts as running until the stream tells of its end. */
+/** The call counts as running until the stream reports its end. */
 export async function runHere({ id, arguments: values }: CallPart, name: string): Promise<void> {
   if (running.has(id)) return;
   running.add(id);
@@ -33,7 +33,7 @@ export async function runHere({ id, arguments: values }: CallPart, name: string)
   if (!over) running.delete(id);
 }
 
-/** Where another tab is at it, that is waited for and nothing else is done. Only a page that is served safely knows of others. */
+/** If another tab runs the call, wait for it. The lock API exists only in a secure context. */
 async function alone(call: string, work: () => Promise<boolean>): Promise<boolean> {
   const locks = navigator.locks as LockManager | undefined;
   if (!locks) return work();
@@ -41,10 +41,10 @@ async function alone(call: string, work: () => Promise<boolean>): Promise<boolea
   const done = await locks.request(name, { ifAvailable: true }, (lock) => (lock ? work() : null));
   if (done !== null) return done;
   await locks.request(name, () => undefined);
-  return (await get<CallPart>(at`/api/calls/${call}`)).state !== "running"; // that tab may have been closed
+  return (await get<CallPart>(at`/api/calls/${call}`)).state !== "running"; // that tab can have been closed
 }
 
-/** What came of it is not thrown away where the server is away, or wants to know anew who one is. */
+/** Keep the result if the server is unreachable or requires another sign-in. */
 export async function deliver(call: string, result: { text: string; failed: boolean }): Promise<void> {
   for (let pause = FIRST_PAUSE; ; pause = Math.min(pause * 2, LONGEST_PAUSE)) {
     try {
@@ -52,7 +52,7 @@ export async function deliver(call: string, result: { text: string; failed: bool
       return;
     } catch (error) {
       const status = error instanceof Problem ? error.status : null;
-      if (status === 409) return; // it has a result by now
+      if (status === 409) return; // the call has a result by now
       if (status === null || (status !== 0 && status !== 401 && status < 500)) throw error;
     }
     await new Promise((resolve) => setTimeout(resolve, pause));

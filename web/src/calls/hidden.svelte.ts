@@ -1,10 +1,11 @@
-/** What of a question is folded, and opening it: nothing is allowed or released before all of it was opened (P14). */
+/** Tracks the folded parts of an approval request and opens them. All must be opened before anything is allowed or
+ * released (P14). */
 
 import { getContext, setContext } from "svelte";
 import { SvelteMap } from "svelte/reactivity";
 
 interface Folded {
-  /** Characters that are not shown. */
+  /** Number of characters that are not shown. */
   size: number;
   open: () => void;
 }
@@ -14,28 +15,29 @@ const KEY = Symbol("hidden");
 export class Hidden {
   #parts = new SvelteMap<symbol, Folded>();
 
-  /** Characters of what is asked about that nobody has opened. */
+  /** Number of characters of the approval request that were never opened. */
   get size(): number {
     return [...this.#parts.values()].reduce((sum, { size }) => sum + size, 0);
   }
 
-  /** A part says that some of it is folded, until it is called off. */
+  /** Register a folded part. Returns a function that removes it. */
   report(folded: Folded): () => void {
     const part = Symbol("part");
     this.#parts.set(part, folded);
     return () => this.#parts.delete(part);
   }
 
-  /** Shows the next of every part: a text of a million characters comes in pieces. */
+  /** Show the next chunk of every part: a text of a million characters comes in chunks. */
   open(): void {
     for (const { open } of [...this.#parts.values()]) open();
   }
 }
 
-/** For all that is shown inside the component that calls this. */
+/** For everything that is shown inside the component that calls this. */
 export const watchHidden = (): Hidden => setContext(KEY, new Hidden());
 
-/** Tells the question around a folded part, where there is one, how much it hides; to be called while it is made. */
+/** Report to the surrounding approval request, if any, how much a folded part hides. Call it while the component is
+ * created. */
 export function reportHidden(size: () => number, open: () => void): void {
   const hidden = getContext<Hidden | undefined>(KEY);
   if (hidden) $effect(() => (size() > 0 ? hidden.report({ size: size(), open }) : undefined));

@@ -1,4 +1,4 @@
-/** What was done to a question and not sent: it stands there again after a look at something else, and after a reload. */
+/** Unsent input in an approval request. It is restored after a navigation and after a reload. */
 
 import type { Json, JsonObject } from "../api/types";
 import { drafts } from "../composer/drafts";
@@ -20,7 +20,7 @@ export class Kept {
     return read(this.question)[field] as T | undefined;
   }
 
-  /** Null, false and nothing at all need not be kept. */
+  /** Null, false and undefined need not be kept. */
   put(field: string, value: Json): void {
     const { [field]: _, ...rest } = read(this.question);
     const fields = value ? { ...rest, [field]: value } : rest;
@@ -28,5 +28,5 @@ export class Kept {
   }
 }
 
-/** It is answered. */
+/** The approval request is answered. */
 export const forget = (question: string): void => drafts.delete(key(question));

@@ -1,9 +1,9 @@
-/** Kinds of questions, for who has to know no more of them. */
+/** Kinds of approval requests, for code that needs to know nothing else about them. */
 
 import type { Question } from "../api/types";
 
-/** Whether it is about the arguments of a call, and not about its result or the tool's own. */
+/** Whether the approval request is about the arguments of a call, and not about its result or a tool's question. */
 export const asksToRun = ({ kind }: Question): boolean => kind !== "review" && kind !== "tool";
 
-/** Whether a tool asks for words: there is nothing to choose from, and no form, or a text does as well. */
+/** Whether a tool asks for text: it has no choices and no form, or also accepts text. */
 export const takesWords = ({ kind, free, choices, schema }: Question): boolean => kind === "tool" && (free || !choices.length) && !schema.properties;

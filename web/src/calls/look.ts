@@ -1,4 +1,4 @@
-/** How each state of a call looks: its icon and its tone. */
+/** The icon and the tone of each call state. */
 
 import type { CallPart, CallState, FilePart, JsonObject, ToolResult } from "../api/types";
 import type { IconName } from "../parts/icons";
@@ -19,7 +19,7 @@ export const LOOKS: Record<CallState, { icon: IconName; tone: Tone }> = {
   interrupted: { icon: "warning", tone: "warn" },
 };
 
-/** The arguments on one line: what a person scans for. */
+/** The arguments on one line: what a user scans for. */
 export function briefly(values: JsonObject, length = 90): string {
   const shown = Object.values(values).map((value) => {
     const texts = Array.isArray(value) && value.every((item) => typeof item === "string");
@@ -31,16 +31,16 @@ export function briefly(values: JsonObject, length = 90): string {
 
 export const pretty = (value: unknown): string => JSON.stringify(value, null, 2);
 
-/** What a call did to files, as a diff; nothing where it did nothing. */
+/** The file changes of a call as a diff; empty if it changed nothing. */
 export function diffOf(result: ToolResult | null | undefined): string {
   const diff = result?.metadata?.diff;
   return typeof diff === "string" ? diff : "";
 }
 
-/** What the cage refused, in words, and what to ask for to allow just that. */
+/** What the cage refused, in words, and the request that allows exactly that. */
 export type Refusal = { text: string; asks: string };
 
-/** What the cage of a call refused; null where it ran in none. */
+/** What the cage of a call refused; null if the call ran in none. */
 export function refusedIn(result: ToolResult | null | undefined): Refusal[] | null {
   const cage = result?.metadata?.cage as { refused?: unknown } | undefined;
   const told = Array.isArray(cage?.refused) ? (cage.refused as (string | Partial<Refusal>)[]) : [];
@@ -48,12 +48,12 @@ export function refusedIn(result: ToolResult | null | undefined): Refusal[] | nu
   return cage ? refused : null;
 }
 
-/** What a result has to be looked at or listened to, and not read. */
+/** The parts of a result that are viewed or played, not read. */
 export function pictures(result: ToolResult | null | undefined): FilePart[] {
   return (result?.attachments ?? []).filter(({ media_type }) => /^(?:image\/(?!svg)|audio\/)/.test(media_type));
 }
 
-/** What a tool was asked to make, where it says so. */
+/** The requested description of the generated content, if the tool states it. */
 export function promptOf({ arguments: { prompt } }: Pick<CallPart, "arguments">): string {
   return typeof prompt === "string" ? prompt : "";
 }

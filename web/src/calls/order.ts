@@ -1,8 +1,9 @@
-/** The order of questions, wherever several of them are shown. */
+/** The order of approval requests, wherever several of them are shown. */
 
 import type { Question } from "../api/types";
 
-/** As their calls stand in the conversation: what one reply asks for comes in its order, whichever was asked about first. */
+/** In the order of their calls in the conversation: calls of one reply keep its order, whichever was asked about
+ * first. */
 export function inOrder(questions: Iterable<Question>): Question[] {
   const places = new Map([...questions].map((question) => [question, /^(.*?)(?:_(\d+))?$/.exec(question.call)]));
   const first = new Map<string, number>(); // by reply

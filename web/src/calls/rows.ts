@@ -1,15 +1,15 @@
-/** Arguments as rows to read: short ones first, so that no long text stands before what decides. */
+/** Arguments as rows to read. Short ones come first, so that no long text precedes the values that matter most. */
 
 import type { JsonObject } from "../api/types";
 import { pretty } from "./look";
 import { visible } from "./visible";
 
 export interface ValueRow {
-  /** As it was sent. */
+  /** The value as it was sent. */
   key: string;
   name: string;
   text: string;
-  /** A text, and not JSON. */
+  /** Whether the value is a string, and not JSON. */
   words: boolean;
   long: boolean;
 }
@@ -26,7 +26,7 @@ export function valueRows(values: JsonObject): ValueRow[] {
   return [...rows.filter((row) => !row.long), ...rows.filter((row) => row.long)];
 }
 
-/** On one line where it fits; a list of plain values breaks where the page does. */
+/** On one line if it fits; a list of plain values breaks at the width of the page. */
 function compact(value: unknown): string {
   const line = JSON.stringify(value);
   if (line.length <= 80) return line;

@@ -1,4 +1,4 @@
-/** A value and a JSON schema in, what does not fit out. The part of JSON schema that tools use, no more. */
+/** Validate a value against a JSON schema. Supports only the part of JSON Schema that tools use. */
 
 import type { Json, JsonObject, Schema } from "../api/types";
 import { t } from "../i18n/words.svelte";
@@ -13,7 +13,7 @@ export const isObject = (value: unknown): value is JsonObject =>
 
 const asSchema = (value: Json | undefined): Schema | null => (isObject(value) ? value : null);
 
-/** Follows a $ref within the same schema. A circle or a foreign address is taken for "anything". */
+/** Follow a $ref within the same schema. A cycle or a foreign address counts as "anything". */
 export function resolved(schema: Schema, root: Schema): Schema {
   let found = schema;
   for (let depth = 0; typeof found.$ref === "string" && depth < 20; depth++) {
@@ -42,7 +42,7 @@ export const typesOf = (schema: Schema): string[] =>
 
 const same = (one: Json, other: Json): boolean => JSON.stringify(one) === JSON.stringify(other);
 
-/** Whether two objects say the same, in whichever order. */
+/** Whether two objects are equal, in any key order. */
 export function agree(one: Json | undefined, other: Json | undefined): boolean {
   if (!isObject(one) || !isObject(other)) {
     if (!Array.isArray(one) || !Array.isArray(other)) return one === other;
@@ -109,7 +109,7 @@ function objectMisfits(value: JsonObject, rules: Schema, root: Schema, path: str
   return found;
 }
 
-/** The nearest alternative is the one to complain about. */
+/** Report the errors of the closest alternative. */
 function combinedMisfits(value: Json, rules: Schema, root: Schema, path: string, depth: number): Misfit[] {
   const found: Misfit[] = [];
   const each = (key: "allOf" | "anyOf" | "oneOf"): Misfit[][] =>
@@ -132,6 +132,6 @@ function matches(pattern: string, value: string): boolean {
   try {
     return new RegExp(pattern, "u").test(value);
   } catch {
-    return true; // a pattern of another dialect: the server knows better
+    return true; // a pattern of another regex dialect: the server checks it
   }
 }

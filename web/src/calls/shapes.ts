@@ -1,13 +1,13 @@
-/** In which ways a result can be looked at: as a table, a tree, Markdown, or the text it is. */
+/** The views of a result: a table, a tree, Markdown, or plain text. */
 
 import type { Json, JsonObject, ToolResult } from "../api/types";
 import { isObject } from "./schema";
 
 export type Shape = "table" | "tree" | "markdown" | "text";
 
-const READ = 400_000; // characters that are looked at: beyond them a text is a text
+const READ = 400_000; // maximum number of characters to inspect: a longer text is shown as text
 
-/** The value of a result: what the tool gave, or what its text says as JSON. */
+/** The value of a result: the structured value, or its text parsed as JSON. */
 export function valueOf({ value, text, blob }: ToolResult): Json | undefined {
   if (typeof value === "object" && value !== null) return value;
   if (blob || text.length > READ || !/^\s*[[{]/.test(text)) return undefined;
@@ -29,7 +29,7 @@ export function tableOf(value: Json | undefined): { columns: string[]; rows: Jso
 
 const MARKS = [/^#{1,4} \S/m, /^\s*\|.+\|\s*\n\s*\|[\s:|-]+\|/m, /^```/m, /\*\*\S[^*\n]*\*\*/, /\[[^\]\n]+\]\(https?:/];
 
-/** Two signs of it: a comment in a script begins with # as well. */
+/** Require two signs of Markdown: a comment in a script begins with # as well. */
 export const looksLikeMarkdown = (text: string): boolean =>
   text.length < READ && (MARKS.filter((mark) => mark.test(text)).length >= 2 || MARKS[1]!.test(text));
 

@@ -1,4 +1,4 @@
-/** What a person is writing into a question: not gone without a word where somebody else, or another tab, answers first. */
+/** A user's unsent input in an approval request: the user is notified if another user or tab answers first. */
 
 import { t } from "../i18n/words.svelte";
 import { tell } from "../state/toasts.svelte";
@@ -6,22 +6,22 @@ import { forget } from "./kept";
 
 const writing = new Map<string, () => string | null>();
 
-/** `typed`: what is written by now, if anything. Returns what ends it. */
+/** `typed`: the current input, if any. Returns a function that ends the tracking. */
 export function isWritten(question: string, typed: () => string | null): () => void {
   writing.set(question, typed);
   return () => writing.delete(question);
 }
 
-/** The question is closed, and nothing was sent from here. */
+/** The approval request is closed, and this tab sent nothing. */
 export function rescue(question: string): void {
   const typed = writing.get(question)?.() ?? null;
   forget(question);
   offerCopy(typed);
 }
 
-/** What nobody will read, because another answer was first. */
+/** Input that is lost because another answer was first. */
 export function offerCopy(typed: string | null): void {
   if (typed === null) return;
-  const clipboard = import("../parts/clipboard"); // seldom wanted: it comes now
+  const clipboard = import("../parts/clipboard"); // rarely needed, so loaded on demand
   tell(t().answeredMeanwhile, "note", { label: t().copy, run: () => void clipboard.then(({ copyText }) => copyText(typed)) }, 20);
 }

@@ -1,4 +1,4 @@
-/** Files on their way into a message: uploaded as soon as they are there. */
+/** Files for a message: uploaded as soon as they are added. */
 
 import * as api from "../api/calls";
 import type { FilePart } from "../api/types";
@@ -21,7 +21,7 @@ let count = 0;
 
 export class Attachments {
   items = $state<Attached[]>([]);
-  /** Whether the field that they are for is not shown any more. */
+  /** Whether their field is no longer shown. */
   left = false;
 
   constructor(public key: string) {}
@@ -37,7 +37,7 @@ export class Attachments {
     }
   }
 
-  /** One that the server has already. */
+  /** Add a file that the server already has. */
   take(part: FilePart): void {
     this.items.push({ id: ++count, name: part.name ?? "file", type: part.media_type, size: part.size ?? 0, part });
   }
@@ -50,7 +50,7 @@ export class Attachments {
     this.items = [];
   }
 
-  /** Somebody looks elsewhere by now: it is there when they come back. */
+  /** The user has left the conversation: the draft keeps the file until they return. */
   private later(part: FilePart): void {
     drafts.giveBack(this.key, "", [part]);
     app.returned = this.key;

@@ -1,4 +1,4 @@
-/** Commands of the terminal program that make sense here, by the same names: the message field lists them after `/`. */
+/** Commands of the terminal program that apply here, under the same names. The message field lists them after `/`. */
 
 import * as api from "../api/calls";
 import { t } from "../i18n/words.svelte";
@@ -67,7 +67,7 @@ export interface Command {
   run: () => void;
 }
 
-/** Those that can do something now. */
+/** Commands that can act now. */
 export function commandsFor(view: ConversationView | null): Command[] {
   const made = Object.entries({ ...general(), ...(view?.path.length ? inside(view) : {}) });
   return made.map(([name, run]) => ({ name, about: words().about[name as CommandName], run }));

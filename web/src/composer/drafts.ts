@@ -1,24 +1,25 @@
-/** What was written and not sent, by conversation: kept while one looks elsewhere. */
+/** Unsent messages by conversation, kept while the user is elsewhere. */
 
 import type { ConversationChange } from "../api/generated";
 import type { FilePart } from "../api/types";
 import { basePath } from "../basePath";
 
-/** Null where what is usual is not wanted. */
+/** Null removes a usual setting. */
 export type Changes = NonNullable<ConversationChange["settings"]>;
 
 const PREFIX = "dragoman.draft.";
-/** Set where somebody signs out: other tabs hear of it, and not those of another server below the same address. */
+/** Set when a user signs out: other tabs notice it, but not tabs of another server below the same address. */
 export const LEFT = `dragoman.left${basePath}`;
 
-/** What the storage did not take, because it is off or full: it stands here until the page is closed, which is asked about. */
+/** Drafts that the storage did not take, because it is disabled or full. They exist until the web UI is closed, and
+ * the browser asks before that. */
 const unstored = new Map<string, string>();
 addEventListener("beforeunload", (event) => void ((unstored.size || drafts.sending) && event.preventDefault()));
 
 export const drafts = {
-  /** How many messages are on their way: who closes the page now may lose them. */
+  /** Number of messages being sent: closing the web UI now can lose them. */
   sending: 0,
-  /** For whom files are on their way: their draft may go on elsewhere meanwhile. */
+  /** Fields with uploads in progress: their draft can move to another key meanwhile. */
   fields: new Set<{ key: string }>(),
   get(key: string): string | null {
     try {
@@ -43,7 +44,7 @@ export const drafts = {
   delete(key: string): void {
     drafts.set(key, "");
   },
-  /** Files that the server has already: it keeps them for a day. */
+  /** Files that the server already has: it keeps them for a day. */
   files(key: string): FilePart[] {
     try {
       return JSON.parse(drafts.get(`${key}.files`) ?? "[]") as FilePart[];
@@ -51,7 +52,7 @@ export const drafts = {
       return [];
     }
   },
-  /** What was chosen for a conversation that has not begun, and not what it begins with anyway. */
+  /** The choices for a conversation that has not begun, without its defaults. */
   plan(): Changes {
     return JSON.parse(drafts.get("plan") ?? "{}") as Changes;
   },
@@ -59,14 +60,14 @@ export const drafts = {
     const text = JSON.stringify(plan);
     drafts.set("plan", text === "{}" ? "" : text);
   },
-  /** What was begun in one place goes on in another. */
+  /** Move a draft from one key to another. */
   move(from: string, to: string): void {
     drafts.giveBack(to, drafts.get(from) ?? "", drafts.files(from));
     drafts.delete(from);
     drafts.setFiles(from, []);
     for (const field of drafts.fields) if (field.key === from) field.key = to;
   },
-  /** What could not be sent goes before what was written since. */
+  /** Put text that could not be sent before what was written since. */
   giveBack(key: string, text: string, files: FilePart[]): void {
     drafts.set(key, [text, drafts.get(key)].filter(Boolean).join("\n"));
     const since = drafts.files(key).filter(({ blob }) => !files.some((file) => file.blob === blob));

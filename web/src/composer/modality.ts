@@ -1,9 +1,9 @@
-/** What a message holds that the model is known not to take. */
+/** The parts of a message that the model is known not to accept. */
 
 import type { Model } from "../api/types";
 import type { Attached } from "./attachments.svelte";
 
-const KINDS = ["image", "audio", "video", "file"] as const; // as the server names them: a file is a PDF
+const KINDS = ["image", "audio", "video", "file"] as const; // in the server's terms: a file is a PDF
 export type Modality = (typeof KINDS)[number];
 
 export function kindOf(type: string): Modality | null {
@@ -11,7 +11,7 @@ export function kindOf(type: string): Modality | null {
   return KINDS.find((kind) => type.startsWith(`${kind}/`)) ?? null;
 }
 
-/** Nothing where the model's modalities are not known. */
+/** Empty if the model's modalities are unknown. */
 export function untaken(items: Pick<Attached, "type">[], model: Pick<Model, "modalities"> | undefined): Modality[] {
   if (!model?.modalities.length) return [];
   const kinds = new Set(items.flatMap(({ type }) => kindOf(type) ?? []));

@@ -1,4 +1,4 @@
-/** The models to choose from, in groups: yours and those that run here first, then others, then the name as it was typed. */
+/** The models to choose from, in groups: recently chosen and local models first, then others, then the typed name. */
 
 import type { Model, Provider } from "../api/types";
 import { saidIn, type Sentence } from "../i18n/format";
@@ -7,19 +7,19 @@ const GROUPS = ["usual", "recent", "custom", "running", "others", "media", "miss
 export type ModelGroup = (typeof GROUPS)[number];
 
 export interface ModelChoice {
-  /** Null: the one that is meant where none is named. */
+  /** Null: the default model. */
   name: string | null;
   title: string;
   provider: Sentence;
   model: Model | null;
-  /** What keeps it from answering. */
+  /** The reason why it cannot answer. */
   missing: Sentence | null;
   chosen: boolean;
   typed: boolean;
   group: ModelGroup;
 }
 
-const SHOWN = 200; // of each group: some providers list thousands
+const SHOWN = 200; // maximum number per group: some providers list thousands
 
 export function choicesOf(words: string, models: Model[], providers: Provider[], chosen: string | null, recent: string[] = []): ModelChoice[] {
   const wanted = words.trim().toLowerCase().split(/\s+/).filter(Boolean);
@@ -53,7 +53,7 @@ function groupOf(model: Model, providers: Provider[], recent: string[]): ModelGr
   return provider?.custom ? "custom" : provider?.local ? "running" : "others";
 }
 
-/** Any name of a known provider will do: nobody lists all models. */
+/** Any name of a known provider is accepted: no list contains all models. */
 function typed(name: string, known: Model[], providers: Provider[], chosen: string | null): ModelChoice[] {
   const [, prefix] = /^([^/\s]+)\/\S+$/.exec(name) ?? [];
   const provider = providers.find((one) => one.name === prefix);

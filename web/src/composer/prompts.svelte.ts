@@ -1,12 +1,12 @@
-/** Looking for a prompt or a command by `/` in an empty message. */
+/** Searches for a prompt or a command by `/` in an empty message. */
 
 import type { ConversationView } from "../state/conversation.svelte";
 import type { Form, OfferedPrompt } from "./slash";
 
-/** What is offered for what was typed, and which one the keys have come to. */
+/** The suggestions for the typed text, and the one that is selected. */
 export class PromptChoice {
   asking = $state.raw<Form | null>(null);
-  /** It comes when somebody looks for one. */
+  /** Loaded when the user searches for one. */
   private slash = $state.raw<typeof import("./slash") | null>(null);
 
   constructor(
@@ -16,7 +16,8 @@ export class PromptChoice {
   ) {}
 
   private readonly typed = $derived.by(() => /^\/(\S*)$/.exec(this.text())?.[1]?.toLowerCase());
-  /** Of what other words offer, the first: however they came there, by a key, an input method or the clipboard. */
+  /** When the typed text changes, select the first suggestion, whether the text came from a key, an input method or
+   * the clipboard. */
   chosen = $derived.by(() => (void this.typed, 0));
   readonly looking = $derived(this.typed !== undefined);
   readonly offered = $derived.by(() => (this.typed === undefined ? [] : (this.slash?.offeredFor(this.typed, this.view()) ?? [])));
@@ -25,7 +26,7 @@ export class PromptChoice {
     this.slash ??= (await import("./slash")) ?? null;
   }
 
-  /** One's own at once; a server's when it has been asked for its text; with what it needs to know. */
+  /** Use the user's own prompt immediately. A server's prompt is requested first, with the values of its arguments. */
   async choose(prompt: OfferedPrompt): Promise<void> {
     const { text } = prompt;
     if (typeof text === "function") return this.write(""), text();
@@ -40,7 +41,7 @@ export class PromptChoice {
     this.write(text);
   }
 
-  /** True where the key is for the list. */
+  /** Return true if the list handles the key. */
   press(event: KeyboardEvent): boolean {
     const { length } = this.offered;
     const chosen = this.offered[this.chosen];

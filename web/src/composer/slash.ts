@@ -1,4 +1,4 @@
-/** What `/` offers in an empty message: one's own prompts, those of MCP servers, and commands. */
+/** What `/` offers in an empty message: the user's prompts, those of MCP servers, and commands. */
 
 import { fillPrompt } from "../api/calls";
 import type { ServerPromptView } from "../api/generated";
@@ -9,14 +9,14 @@ import { attempt } from "../state/toasts.svelte";
 import { commandsFor } from "./commands";
 
 export interface OfferedPrompt {
-  /** As it is typed after the slash. */
+  /** The text after the slash. */
   name: string;
   about: string;
-  /** What stands in the message then; of a server's prompt, the server says it; a command does something instead. */
+  /** The text for the message. The server supplies the text of its prompts; a command acts instead. */
   text: string | ServerPromptView | (() => void);
 }
 
-/** A prompt that has to be told something first. */
+/** A prompt with arguments that need values first. */
 export interface Form {
   name: string;
   description: string;
@@ -38,7 +38,7 @@ export function offeredFor(typed: string, view: ConversationView | null): Offere
 
 const VARIABLE = /\{\{\s*([\p{L}\p{N}_-]+)\s*\}\}/gu;
 
-/** Variables are written as {{name}}. Nothing where it has none. */
+/** Variables are written as {{name}}. Empty if the text has none. */
 function formOf({ name, text }: Pick<Prompt, "name" | "text">): Form | null {
   const required = [...new Set([...text.matchAll(VARIABLE)].map(([, name]) => name ?? ""))];
   if (!required.length) return null;
@@ -50,7 +50,7 @@ async function fillServed({ server, name }: ServerPromptView, values: Record<str
   return (await attempt(() => fillPrompt(server, name, values)))?.text;
 }
 
-/** What has to be told first; nothing where the text is ready. */
+/** The arguments that need a value first; empty if the text is ready. */
 export function formFor({ name, text }: OfferedPrompt): Form | null {
   if (typeof text === "object") return { ...text, fill: (values) => fillServed(text, values) };
   return typeof text === "string" ? formOf({ name, text }) : null;

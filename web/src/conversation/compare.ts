@@ -1,4 +1,4 @@
-/** Versions of an answer beside each other: what each said, called, used and took. */
+/** Versions of an answer side by side: what each one said, called, used and took. */
 
 import type { FilePart, Message, Usage } from "../api/types";
 import { added, saidIn, type Sentence } from "../i18n/format";
@@ -7,14 +7,14 @@ import { filesOf, wordsOf } from "./items";
 export interface VersionSummary {
   model: string | null;
   words: string;
-  /** What it made itself, and what its calls did. */
+  /** Files that it generated, and files from its calls. */
   files: FilePart[];
-  /** Each call with how it ended, in order. */
+  /** Each call and how it ended, in order. */
   calls: { tool: string; state: string }[];
-  /** What it broke off with. */
+  /** The error that ended it. */
   error: Sentence;
   usage: Usage | null;
-  /** From its first message to the last thing that is dated in it. */
+  /** From its first message to its last timestamp. */
   seconds: number;
 }
 

@@ -1,9 +1,9 @@
-/** What is said below a reply that did not end as it should: the words of `messages/endings.py`. */
+/** The text below a reply that did not end normally: the sentences of `messages/endings.py`. */
 
 import type { Message } from "../api/types";
 import { t } from "../i18n/words.svelte";
 
-const INCOMPLETE = ["length", "context", "pause"]; // where it went on, the next reply tells
+const INCOMPLETE = ["length", "context", "pause"]; // if the turn continued, the next reply shows it
 
 function words(finish: string): string | null {
   switch (finish) {
@@ -36,7 +36,7 @@ function words(finish: string): string | null {
   }
 }
 
-/** Null where there is nothing to say. `last`: whether no other reply of the same turn follows. */
+/** Null if there is nothing to show. `last`: whether no other reply of the same turn follows. */
 export function endingOf(message: Message, last: boolean): string | null {
   const { finish, parts, metadata } = message;
   if (!finish || parts.some((part) => part.type === "error") || (INCOMPLETE.includes(finish) && !last)) return null;

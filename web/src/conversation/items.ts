@@ -1,4 +1,4 @@
-/** The messages of an answer as what is shown of them: words, calls that belong together, and how it ended. */
+/** Turn the messages of an answer into what is shown: texts, groups of calls, and how it ended. */
 
 import type { CallPart, FilePart, Message, Part } from "../api/types";
 import { t } from "../i18n/words.svelte";
@@ -10,13 +10,13 @@ export type Item =
   | { kind: "files"; key: string; files: FilePart[]; message: Message }
   | { kind: "end"; key: string; words: string; stopped: boolean; finish: string | null };
 
-const OURS = ["length", "compaction", "typed_output"]; // plugins whose messages are for the model alone
+const OURS = ["length", "compaction", "typed_output"]; // plugins whose messages are only for the model
 
-/** What they say to it is no part of the answer. */
+/** Their messages to the model are not part of the answer. */
 const asksToGoOn = (message: Message | undefined): boolean =>
   message?.role === "user" && OURS.includes(message.author ?? "") && message.parts.every(({ type }) => type === "text");
 
-/** `live`: the last part of a reply that is not over may still grow. */
+/** `live`: the last part of an unfinished reply can still grow. */
 export function itemsOf(messages: Message[], live: boolean): Item[] {
   const items: Item[] = [];
   messages.forEach((message, place) => {
@@ -35,7 +35,7 @@ export function itemsOf(messages: Message[], live: boolean): Item[] {
       } else if (part.type === "text" && !part.text.trim() && !part.citations.length) {
         return; // between calls, mostly
       } else if (part.type === "text" && goesOn && at === 0 && last?.kind === "part" && last.part.type === "text") {
-        // It was cut off in the middle, perhaps of a word, and goes on here.
+        // The reply was cut off, possibly within a word, and continues here.
         const { text, citations } = last.part;
         last.part = { ...part, text: text + part.text, citations: [...citations, ...part.citations] };
         last.growing = growing;
@@ -55,7 +55,7 @@ export function itemsOf(messages: Message[], live: boolean): Item[] {
 export const filesOf = (messages: Message[]): FilePart[] =>
   messages.flatMap(({ parts }) => parts.filter((part): part is FilePart => part.type === "file"));
 
-/** The words of an answer, as they are copied. */
+/** The text of an answer, as it is copied. */
 export function wordsOf(messages: Message[]): string {
   return itemsOf(messages, false)
     .flatMap((item) => (item.kind === "part" && item.part.type === "text" ? item.part.text.trim() : []))

@@ -1,4 +1,4 @@
-/** The list of messages arrives beside the page: who begins has none, and others are fetched meanwhile. */
+/** Loads the message list separately: a new conversation has no messages, and others are fetched meanwhile. */
 
 import type { Component } from "svelte";
 
@@ -13,7 +13,7 @@ let loaded = $state.raw<MessageList | null>(null);
 
 export async function loadMessages(): Promise<void> {
   loaded ??= (await import("./MessageList.svelte"))?.default ?? null;
-  whenIdle(() => void moment(0, t().code)); // the first clock of a page is slow to make: not while somebody waits
+  whenIdle(() => void moment(0, t().code)); // the first clock is slow to create: do not do it while the user waits
 }
 
 export const messageList = (): MessageList | null => loaded;

@@ -1,4 +1,4 @@
-/** The sources under an answer: each once, with an address only where a browser may follow it. */
+/** The sources under an answer: each once, with a link only if a browser can safely follow it. */
 
 import type { TextPart } from "../api/types";
 

@@ -1,7 +1,7 @@
-/** Keeps a scrolling element at its end while things grow in it, unless the person has scrolled up.
+/** Keep a scrolling element at its end while its content grows, unless the user has scrolled up.
  *
- * It stops at the first card that asks something: nobody is to see the buttons of a question before its arguments.
- */
+ * It stops at the first card that asks something: the user must see the arguments before the buttons of an approval
+ * request. */
 
 import { firstAsking } from "../calls/asking";
 
@@ -10,18 +10,18 @@ const OPENS = "[aria-expanded], summary, [data-testid=show-all]";
 const ABOVE = 12; // pixels that stay free above the card
 
 export interface StickOptions {
-  /** Whether it is read from its beginning: there is nothing yet to follow. */
+  /** Whether to start at the beginning: there is nothing to follow yet. */
   fromTop: () => boolean;
   onAway: (away: boolean) => void;
-  /** `leave`: the end is not followed any more. */
+  /** `leave`: stop following the end. */
   onReady: (jump: () => void, leave: () => void) => void;
 }
 
 export function stickToEnd(options: StickOptions): (element: HTMLElement) => () => void {
   return (element) => {
     let stuck = true;
-    let last = 0; // where it stood when we last looked
-    /** At the end, we keep the place; elsewhere the browser does, whatever grows above. */
+    let last = 0; // the position at the last check
+    /** At the end, this code keeps the position. Elsewhere the browser does, whatever grows above. */
     const stick = (on: boolean): void => {
       stuck = on;
       element.style.overflowAnchor = on ? "none" : "auto";
@@ -39,7 +39,7 @@ export function stickToEnd(options: StickOptions): (element: HTMLElement) => () 
       if (element.scrollTop < wanted) element.scrollTop = wanted;
       last = element.scrollTop;
     };
-    // The event comes a frame late: what grew in between takes the end away, and only who goes up leaves it.
+    // The event comes a frame late. Growth in between moves the end away, so only scrolling up stops the following.
     const onscroll = (): void => {
       const top = element.scrollTop;
       if (top > target() - NEAR) stick(true);
@@ -47,8 +47,8 @@ export function stickToEnd(options: StickOptions): (element: HTMLElement) => () 
       last = top;
       options.onAway(!options.fromTop() && end() - element.scrollTop > element.clientHeight * 0.6);
     };
-    // Sizes settle late: lazy blocks, images, formulas. Whatever grows, the end stays in view; but what a person opens is
-    // read from its beginning.
+    // Sizes settle late: lazy blocks, images, formulas. Keep the end in view while content grows. Content that a user
+    // opens is read from its beginning.
     let opened = false;
     const sizes = new ResizeObserver(() => {
       if (opened) stick(element.scrollTop >= target() - NEAR);
@@ -56,7 +56,7 @@ export function stickToEnd(options: StickOptions): (element: HTMLElement) => () 
     });
     const onclick = (event: MouseEvent): void => {
       const clicked = event.target as Element;
-      if (clicked.closest("[data-testid=versions]")) stick(false); // another branch is read from where it begins
+      if (clicked.closest("[data-testid=versions]")) stick(false); // another branch is shown from its beginning
       opened = clicked.closest(OPENS) !== null;
       requestAnimationFrame(() => requestAnimationFrame(() => (opened = false)));
     };

@@ -1,4 +1,4 @@
-/** The list of tasks that a model keeps with the `todo` tool: the newest one that is shown. */
+/** The task list that a model keeps with the `todo` tool: the newest visible one. */
 
 import type { Json, Message } from "../api/types";
 

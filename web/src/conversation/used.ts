@@ -1,10 +1,10 @@
-/** What an answer used, in the measures it is paid by. */
+/** The usage of an answer, in the units that are billed. */
 
 import type { Usage } from "../api/types";
 import { count, duration, total } from "../i18n/format";
 import { t } from "../i18n/words.svelte";
 
-/** "" where nothing was counted. */
+/** "" if nothing was counted. */
 export function used(usage: Usage): string {
   return [
     total(usage) ? t().tokens(count(total(usage))) : "",

@@ -1,4 +1,5 @@
-/** The words of the sign-in, the settings, the tools and the browser's files, which are loaded with them. Another language that lacks one does not compile. */
+/** The texts of the sign-in, the settings, the tools and the browser's files, loaded with them. A language with a
+ * missing text does not compile. */
 
 import { many } from "../i18n/en/calls";
 import { t } from "../i18n/words.svelte";

@@ -1,4 +1,4 @@
-/** Pieces of code with the colours of their language: loaded when the first diff of a known language is shown. */
+/** Chunks of code in the colours of their language. Loaded when the first diff in a known language is shown. */
 
 import { highlight } from "../markdown/highlight";
 import type { Piece, Row } from "./parse";
@@ -21,7 +21,7 @@ export function languageOf(name: string): string {
   return LANGUAGES[ending] ?? ending;
 }
 
-/** The rows of one side are coloured together: a text over several lines is one. */
+/** The rows of one side are highlighted together, because a string can span several lines. */
 export function colour(rows: Row[], language: string): Map<Row, Coloured[]> | null {
   const found = new Map<Row, Coloured[]>();
   for (const side of ["old", "new"] as const) {
@@ -53,10 +53,10 @@ function linesIn(html: string): Look[][] {
   return lines;
 }
 
-/** Cut wherever the colour or whether it differs changes. */
+/** Split wherever the colour or the difference mark changes. */
 function merged(pieces: Piece[], looks: Look[]): Coloured[] {
   const found: Coloured[] = [];
-  let [at, used] = [0, 0]; // a look, and how much of it is placed
+  let [at, used] = [0, 0]; // index of a look, and how much of it is used
   for (const piece of pieces) {
     let rest = piece.text;
     while (rest) {

@@ -1,11 +1,11 @@
-/** Comments on lines of a review, to be sent to the model together. */
+/** Comments on lines of a review, sent to the model together. */
 
 import { SvelteMap } from "svelte/reactivity";
 
 import { textOf, type Row } from "./parse";
 
 export class LineComments {
-  /** By file and line of the new side; of removed lines, of the old one. */
+  /** By file and line of the new side, or of the old side for removed lines. */
   readonly texts = new SvelteMap<string, string>();
   open = $state<string | null>(null);
   readonly #lines = new Map<string, { file: string; line: number; quoted: string }>();
@@ -21,7 +21,7 @@ export class LineComments {
     else this.texts.delete(key);
   }
 
-  /** The message for the model: in the order of the files and lines. */
+  /** The message for the model, in the order of the files and lines. */
   message(heading: string): string {
     const all = [...this.texts].flatMap(([key, text]) => {
       const line = this.#lines.get(key);

@@ -1,4 +1,5 @@
-/** The hunks of a file as a person wants them made: where each is then, and how many lines come and go. */
+/** The hunks of a file as the user wants them applied: the resulting position of each, and how many lines it adds
+ * and removes. */
 
 import { textOf, type Hunk, type Row } from "./parse";
 
@@ -8,17 +9,17 @@ export interface MadeHunk {
   removed: number;
 }
 
-/** Which hunks are made, and with which new side; null: their own. */
+/** Which hunks are applied, and with which new side; null: the original one. */
 export interface Chosen {
   has: (hunk: number) => boolean;
   text: (hunk: number) => string | null;
 }
 
 const PLACE = /^@@ -(\d+(?:,\d+)?) \+(\d+)(?:,\d+)? @@/;
-const MOST = 500_000; // pairs of lines that are compared
+const MOST = 500_000; // maximum number of line pairs to compare
 
 export function madeHunks(hunks: Hunk[], chosen: Chosen): MadeHunk[] {
-  let moved = 0; // how many lines further down than asked for
+  let moved = 0; // offset in lines from the requested position
   return hunks.map((hunk) => {
     const [before, asked] = [sideOf(hunk, "old"), sideOf(hunk, "new")];
     const text = chosen.text(hunk.number);
@@ -35,14 +36,14 @@ const sideOf = ({ rows }: Hunk, side: "old" | "new"): string[] => rows.filter((r
 const linesOf = (text: string): string[] => (text === "" ? [] : text.replace(/\n$/, "").split("\n"));
 
 function placeOf(place: string, moved: number, lines: number, asked: number): string {
-  const none = Number(lines === 0) - Number(asked === 0); // a side without lines is placed at the line before it
+  const none = Number(lines === 0) - Number(asked === 0); // a side without lines takes the number of the line before it
   return place.replace(PLACE, (_, old: string, start: string) => {
     const first = Number(start) + moved - none;
     return `@@ -${old} +${lines === 1 ? first : `${first},${lines}`} @@`;
   });
 }
 
-/** How many lines stay: the longest row of them that both have. */
+/** How many lines stay: the longest common subsequence of both sides. */
 function inBoth(before: string[], after: string[]): number {
   const least = Math.min(before.length, after.length);
   let [top, end] = [0, 0];

@@ -1,4 +1,4 @@
-/** Names that git quotes, because they hold what is not seen or would break a line, as they are shown. */
+/** Display names for paths that git quotes, because they contain invisible characters or a line break. */
 
 import { visible } from "../calls/visible";
 import { parseDiff, type FileChange } from "./parse";
@@ -6,7 +6,7 @@ import { parseDiff, type FileChange } from "./parse";
 const QUOTED = /(?<=^(?:---|\+\+\+|rename from|rename to|diff --git(?: .*)?) )"((?:[^"\\]|\\.)*)"(?= "?b\/|$)/g;
 const ESCAPED = /((?:\\[0-3][0-7]{2})+)|\\(["\\])/g;
 
-/** Bytes that are written as numbers are characters again, of which none is hidden; a tab and the end of a line stay `\t`, `\n`. */
+/** Decode octal escapes into visible characters. A tab and a line end stay `\t` and `\n`. */
 const plain = (name: string): string =>
   name.replace(ESCAPED, (_, bytes: string | undefined, sign: string) =>
     bytes ? visible(new TextDecoder().decode(Uint8Array.from(bytes.slice(1).split("\\"), (byte) => parseInt(byte, 8)))) : sign,

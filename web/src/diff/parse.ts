@@ -1,13 +1,13 @@
-/** A unified diff as files, hunks and rows; in rows that replace each other, the words that differ are marked. */
+/** Parse a unified diff into files, hunks and rows. In rows that replace each other, mark the words that differ. */
 
 export type Piece = { text: string; differs: boolean };
 export type Row = { kind: "added" | "removed" | "same" | "note"; pieces: Piece[]; old: number | null; new: number | null };
-/** `number`: its place among all hunks of the diff, counted from 0. */
+/** `number`: its index among all hunks of the diff, from 0. */
 export type Hunk = { number: number; place: string; rows: Row[] };
 export type FileChange = { name: string; head: string[]; hunks: Hunk[] };
 export type Pair = [Row | null, Row | null];
 
-const LONGEST = 1000; // characters of a line that is compared word by word
+const LONGEST = 1000; // maximum number of characters of a line that is compared by word
 const WORD = /\p{L}+|\p{N}+|\s+|[^\p{L}\p{N}\s]/gu;
 const PLACE = /^@@ -(\d+)(?:,\d+)? \+(\d+)/;
 const NAME = /^(?:\+\+\+ b\/|--- a\/|rename to )(.*)$/;
@@ -36,7 +36,7 @@ export function parseDiff(diff: string): FileChange[] {
   return files;
 }
 
-/** The name that stands twice, where it is the same: also of a file that does not change. */
+/** The name, if both sides have the same one. This also works for a file without changes. */
 function bothNames(line: string): string {
   return /^diff --git a\/(.*) b\/\1$/.exec(line)?.[1] ?? "";
 }
@@ -49,7 +49,7 @@ function rowOf(line: string, oldLine: number, newLine: number): Row {
   return { kind: "same", pieces, old: oldLine, new: newLine };
 }
 
-/** Where as many lines came as went, each is a new version of the other. */
+/** If the number of added and removed lines is equal, each added line is a new version of a removed one. */
 function markWords(rows: Row[]): void {
   for (const [removed, added] of replaced(rows)) {
     if (removed.length !== added.length) continue;
@@ -76,7 +76,7 @@ function replaced(rows: Row[]): [Row[], Row[]][] {
   return found;
 }
 
-/** What is equal at both ends is left as it is; between them, the longest row of words that both have. */
+/** Equal words at both ends stay unmarked. Between them, the longest common subsequence of words does. */
 export function differences(old: string, fresh: string): [Piece[], Piece[]] {
   if (old.length > LONGEST || fresh.length > LONGEST) return [[{ text: old, differs: true }], [{ text: fresh, differs: true }]];
   const [a, b] = [old.match(WORD) ?? [], fresh.match(WORD) ?? []];
@@ -107,12 +107,12 @@ export type Head = { name: string; kind: "new" | "deleted" | "changed"; rest: st
 
 const MADE = /^(new|deleted) file mode 100644$/;
 
-/** The lines before the hunks in short: the name once, whether the file is new or goes, and what else there is to say.
- * Null where they do not say the same. */
+/** Summarize the lines before the hunks: the name, whether the file is new or deleted, and everything else. Null if
+ * the lines contradict each other. */
 export function headOf({ name, head }: FileChange): Head | null {
   if (!name) return null;
   const kind = head.map((line) => MADE.exec(line)?.[1]).find(Boolean) as Head["kind"] | undefined;
-  const names = head.filter((line) => /^(?:---|\+\+\+) /.test(line)).length > 0; // there are none where nothing changes
+  const names = head.filter((line) => /^(?:---|\+\+\+) /.test(line)).length > 0; // they are missing if nothing changes
   const usual = [
     `diff --git a/${name} b/${name}`,
     `--- ${kind === "new" ? "/dev/null" : `a/${name}`}`,
@@ -123,7 +123,7 @@ export function headOf({ name, head }: FileChange): Head | null {
   return { name, kind: kind ?? "changed", rest };
 }
 
-/** Which files a diff is about, and how many lines come and go. */
+/** The files of a diff, and how many lines it adds and removes. */
 export function changesOf(diff: string): { names: string; added: number; removed: number } {
   const files = parseDiff(diff);
   const rows = files.flatMap(({ hunks }) => hunks.flatMap((hunk) => hunk.rows));
@@ -131,7 +131,7 @@ export function changesOf(diff: string): { names: string; added: number; removed
   return { names: files.map(({ name }) => name).filter(Boolean).join(", "), added: count("added"), removed: count("removed") };
 }
 
-/** Whether every line of a text stands in it. */
+/** Whether the diff contains every line of a text. */
 export function isToldBy(diff: string, text: string): boolean {
   const rows = parseDiff(diff).flatMap(({ hunks }) => hunks.flatMap((hunk) => hunk.rows.map(textOf)));
   const lines = new Set(rows);
@@ -140,10 +140,10 @@ export function isToldBy(diff: string, text: string): boolean {
 
 export const textOf = (row: Row): string => row.pieces.map((piece) => piece.text).join("");
 
-/** Both sides beside each other: what went, and what came in its place. */
+/** Both sides in rows: each removed line with the line that replaces it. */
 export function pairs(rows: Row[]): Pair[] {
   const found: Pair[] = [];
-  let waiting = 0; // the first removed row that has nobody beside it
+  let waiting = 0; // the first removed row without a counterpart
   for (const row of rows) {
     if (row.kind === "removed") found.push([row, null]);
     else if (row.kind === "added" && waiting < found.length) (found[waiting++] as Pair)[1] = row;

@@ -1,4 +1,4 @@
-/** Which hunks of a change a person wants made: all of them, until some are left out or edited. */
+/** The hunks of a change that the user wants applied: all of them, until some are omitted or edited. */
 
 import type { Kept } from "../calls/kept";
 
@@ -18,7 +18,7 @@ export class HunkPicks {
     return this.count - this.left.size;
   }
 
-  /** Whether it is another change than the one that was asked about. */
+  /** Whether the change differs from the requested one. */
   get other(): boolean {
     return this.left.size > 0 || this.texts.size > 0;
   }
@@ -39,7 +39,7 @@ export class HunkPicks {
     this.kept?.put("left", left.size ? [...left] : null);
   }
 
-  /** Another text for it; null: its own. */
+  /** Another text for the hunk; null: the original one. */
   write(hunk: number, text: string | null): void {
     const texts = new Map(this.texts);
     if (text === null) texts.delete(hunk);

@@ -1,4 +1,4 @@
-/** What the person thinks of the answers of a conversation: asked for once, when the first of them is shown. */
+/** The user's ratings for the answers of a conversation. Requested once, when the first answer is shown. */
 
 import { SvelteMap } from "svelte/reactivity";
 

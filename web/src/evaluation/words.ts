@@ -1,4 +1,4 @@
-/** The words of ratings and evaluations, which are loaded with them. Another language that lacks one does not compile. */
+/** The texts of ratings and evaluations, loaded with them. A language with a missing text does not compile. */
 
 import type { Words } from "../i18n/en";
 import { t } from "../i18n/words.svelte";

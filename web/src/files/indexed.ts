@@ -1,4 +1,4 @@
-/** The shelf in IndexedDB: one row a file, its path the key. */
+/** The shelf in IndexedDB: one row per file, keyed by its path. */
 
 import type { Entry, Shelf } from "./shelf";
 

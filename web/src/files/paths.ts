@@ -1,4 +1,4 @@
-/** A path as a model writes it in, the names it leads through out. What points outside is refused. */
+/** Split a model's path into the names of its folders and file. A path that points outside is refused. */
 
 export class PathRefused extends Error {
   override name = "PathRefused";
@@ -23,7 +23,7 @@ export function namesIn(path: string): string[] {
   return names;
 }
 
-/** The names of a file: there is at least one. */
+/** The names in a file's path: at least one. */
 export function fileNames(path: string): string[] {
   const names = namesIn(path);
   if (!names.length) throw new PathRefused("a file needs a name");

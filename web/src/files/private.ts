@@ -1,4 +1,4 @@
-/** The shelf in the origin's private file system. Not there over plain HTTP, nor in every browser. */
+/** The shelf in the origin's private file system. It is missing over plain HTTP and in some browsers. */
 
 import type { Entry, Shelf } from "./shelf";
 
@@ -17,7 +17,7 @@ async function folder(root: FileSystemDirectoryHandle, names: string[], create: 
   return at;
 }
 
-/** Null where this browser has none that can be written to. */
+/** Null if this browser has no writable private file system. */
 export async function privateFiles(): Promise<Shelf | null> {
   let root: FileSystemDirectoryHandle;
   try {

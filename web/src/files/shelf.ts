@@ -1,4 +1,4 @@
-/** What a place for files has to be able to do, and what it says of each. */
+/** The interface of a file storage, and its metadata for each file. */
 
 export interface Entry {
   name: string;
@@ -7,7 +7,7 @@ export interface Entry {
   size: number;
 }
 
-/** Where bytes are kept, by a list of names. */
+/** A storage of bytes, addressed by a list of names. */
 export interface Shelf {
   list(names: string[]): Promise<Entry[] | null>;
   read(names: string[]): Promise<Blob | null>;

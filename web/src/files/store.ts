@@ -1,4 +1,4 @@
-/** The files of this browser: kept in its private file system, or in IndexedDB where that is missing. */
+/** The files of this browser, kept in its private file system, or in IndexedDB if that is missing. */
 
 import { indexedFiles } from "./indexed";
 import { privateFiles } from "./private";
@@ -23,7 +23,7 @@ export class BrowserFiles {
     return entries.sort((a, b) => Number(b.folder) - Number(a.folder) || a.name.localeCompare(b.name));
   }
 
-  /** Every file, however deep. */
+  /** Every file at any depth. */
   async all(path = ""): Promise<Entry[]> {
     const found: Entry[] = [];
     for (const entry of await this.list(path)) {

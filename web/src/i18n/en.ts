@@ -1,4 +1,4 @@
-/** The page in English. Its keys are the contract: another language that lacks one does not compile. */
+/** The web UI in English. Its keys are the contract: a language with a missing key does not compile. */
 
 import type { ContextShare } from "../api/generated";
 import type { Mode, Said } from "../api/types";
@@ -31,9 +31,9 @@ const modeHints: Record<Mode, string> = {
 export const en = {
   ...calls,
   code: "en",
-  /** What the server says, in the language of the page where that is known. */
+  /** The server's sentences, in the language of the web UI if a translation exists. */
   server: (sentence: Sentence): string => (sentence as Said).text ?? sentence,
-  /** What our own tools say of themselves, likewise. */
+  /** The descriptions of the built-in tools, likewise. */
   tool: (text: string) => text,
   // the frame
   newConversation: "New conversation",

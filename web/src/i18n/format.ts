@@ -1,11 +1,11 @@
-/** Numbers, sizes and times as people read them, and where the server's sentences are. */
+/** Format numbers, sizes and times for people, and find the server's sentences. */
 
 import type { Said, Usage } from "../api/types";
 
-/** What the server says: a text alone, or with the code and the values by which a language says it in its own words. */
+/** A sentence from the server: plain text, or text with the code and the values that a translation needs. */
 export type Sentence = string | Said;
 
-/** The sentence in a field of what the server sent: with its code, where it has one. */
+/** The sentence in a field of a server response, with its code if it has one. */
 export const saidIn = <K extends string>(of: { [key in K]: string | null } & { said?: Record<string, Said> | null }, field: K): Sentence =>
   of.said?.[field] ?? of[field] ?? "";
 
@@ -36,7 +36,7 @@ export function count(value: number): string {
   return `${(value / 1_000_000).toFixed(1)}M`;
 }
 
-/** Unknown is not the same as free. */
+/** An unknown cost is not a cost of zero. */
 export function cost(usage: Usage, unknown: string): string {
   if (usage.cost === null || usage.cost === undefined) return unknown;
   if (usage.cost === 0) return "$0";
@@ -70,7 +70,7 @@ export function moment(seconds: number, language: string): string {
 
 const clocks = new Map<string, Intl.DateTimeFormat>();
 
-/** Kept: to make one takes milliseconds, and every message has a time. */
+/** Cached: creating a formatter takes milliseconds, and every message has a time. */
 function clock(language: string, sameDay: boolean): Intl.DateTimeFormat {
   const key = `${language} ${sameDay}`;
   let made = clocks.get(key);

@@ -1,4 +1,4 @@
-/** The words of the language chosen. Another language than English is loaded when it is needed. */
+/** The texts of the chosen language. A language other than English is loaded when it is needed. */
 
 import { late } from "../parts/late";
 import { settings } from "../state/settings.svelte";

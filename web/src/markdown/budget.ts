@@ -1,6 +1,6 @@
-/** How much work a text may be: brackets that nobody closes, and lists in lists, are read anew from each of them. */
+/** Limits the work for one text: unclosed brackets and nested lists are scanned again from each of their positions. */
 
-const MOST = 100_000_000; // signs that are looked at: a second or two, more than any honest text takes
+const MOST = 100_000_000; // characters scanned: a second or two, more than any legitimate text needs
 let spent = 0;
 
 export function spend(signs: number): void {
@@ -8,7 +8,7 @@ export function spend(signs: number): void {
   if (spent > MOST) throw new RangeError("this is too much work");
 }
 
-/** Null where it is too much, or goes deeper than the stack. */
+/** Null if the work exceeds the limit or the stack. */
 export function bounded<T>(work: () => T): T | null {
   spent = 0;
   try {

@@ -1,10 +1,10 @@
-/** A block of Mermaid is shown drawn, with its source a click away. What cannot be drawn stays the code it is. */
+/** Show a Mermaid block as a diagram, with its source one click away. An invalid diagram stays a code block. */
 
 import { t } from "../i18n/words.svelte";
 import { drawSvg } from "./diagramFrame";
 
 const LONGEST = 30_000;
-/** What to do when light and dark change: a picture has its colours in itself. */
+/** Callbacks for a change between light and dark: an image contains its colours. */
 const shown = new Map<HTMLImageElement, () => void>();
 
 function isDark(): boolean {
@@ -27,14 +27,14 @@ function watchColours(): void {
   new MutationObserver(again).observe(document.documentElement, { attributeFilter: ["data-theme"] });
 }
 
-/** An image, since nothing in one runs, is clicked on or fetches anything. */
+/** Use an image: it cannot run scripts, handle clicks or fetch anything. */
 async function draw(image: HTMLImageElement, source: string): Promise<boolean> {
   const svg = await drawSvg(source, isDark()).catch(() => null);
   if (svg === null) return false;
   const { width, height } = svg;
   if (width && height) Object.assign(image, { width: Math.ceil(width), height: Math.ceil(height) });
   image.style.height = "auto";
-  // Not decode(): it fails also where the browser has just no place to paint it.
+  // Not decode(): it also fails if the browser merely cannot paint the image now.
   return new Promise((resolve) => {
     image.onload = () => resolve(true);
     image.onerror = () => resolve(false);

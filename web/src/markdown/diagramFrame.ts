@@ -1,4 +1,4 @@
-/** The frame in which diagrams are drawn: a model wrote them, and their styles and pictures could fetch from anywhere. */
+/** The frame that draws diagrams. A model wrote them, and their styles and images could fetch from anywhere. */
 
 import address from "./mermaid?worker&url";
 
@@ -8,7 +8,7 @@ const POLICY = "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'
 
 let frame: Promise<Draw> | null = null;
 
-/** It must have a size for its texts to be measured, so it is there, unseen. */
+/** The frame needs a size so that its texts can be measured. Therefore it is rendered, but invisible. */
 function openFrame(): Promise<Draw> {
   const element = document.createElement("iframe");
   element.srcdoc = `<!doctype html><meta http-equiv="Content-Security-Policy" content="${POLICY}"><body></body>`;
@@ -38,10 +38,10 @@ function openFrame(): Promise<Draw> {
 
 let last: Promise<unknown> = Promise.resolve();
 
-/** One at a time: Mermaid keeps its settings for all. */
+/** One at a time: Mermaid has global settings. */
 export function drawSvg(source: string, dark: boolean): Promise<Drawing> {
   frame ??= openFrame().catch((reason: unknown) => {
-    frame = null; // the server may be back for the next diagram
+    frame = null; // for the next diagram, the server can be reachable again
     throw reason;
   });
   const opened = frame;

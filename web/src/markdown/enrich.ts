@@ -1,4 +1,4 @@
-/** A block that stands on the page gets what plain HTML lacks: colours, formulas, copy buttons, images on request. */
+/** Add to a rendered block what plain HTML lacks: colours, formulas, copy buttons, images on request. */
 
 import { t } from "../i18n/words.svelte";
 import { copyText } from "../parts/clipboard";
@@ -39,8 +39,8 @@ function codeBlock(pre: HTMLPreElement): void {
     bar.append(button(t().preview, "code-copy", () => frame.dispatchEvent(new CustomEvent("preview", { bubbles: true, detail: { language: pre.dataset.language, text: code.textContent } }))));
   }
   bar.append(copy);
-  frame.dir = "ltr"; // code is, whatever the words around it are
-  pre.tabIndex = 0; // wide code is scrolled with the keyboard, too
+  frame.dir = "ltr"; // code is left to right, whatever the direction of the text around it
+  pre.tabIndex = 0; // wide code can also be scrolled with the keyboard
   pre.replaceWith(frame);
   frame.append(bar, pre);
 }
@@ -82,7 +82,7 @@ function image(placeholder: HTMLElement): void {
     if (url.protocol !== "https:" && url.protocol !== "http:") throw new Error(url.protocol);
     host = url.host;
   } catch {
-    return; // nothing that could be fetched: the alternative text is all there is
+    return; // nothing can be fetched: only the alternative text is shown
   }
   const alternative = placeholder.textContent ?? "";
   const show = (): void => {

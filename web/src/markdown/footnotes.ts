@@ -1,4 +1,4 @@
-/** Footnotes: [^1] in the words, [^1]: at the end of them. Numbered in the order in which they are referred to. */
+/** Footnotes: [^1] in the text, [^1]: at its end. Numbered in the order of their references. */
 
 import type { TokenizerAndRendererExtension } from "marked";
 
@@ -36,7 +36,7 @@ export function footnotesOf(text: string): Footnotes {
 
 let current = NONE;
 
-/** Parsing is done at once, so what it needs to know can stand here meanwhile. */
+/** Parsing is synchronous, so a module variable can pass the notes to it. */
 export function withFootnotes<T>(notes: Footnotes, work: () => T): T {
   current = notes;
   try {
@@ -61,7 +61,7 @@ export const footnoteReference: TokenizerAndRendererExtension = {
   renderer: (token) => `<sup class="footnote">[${Number(token.number)}]</sup>`,
 };
 
-/** What is shown at the end is not shown where it stands. */
+/** The definition is shown at the end, not at its position. */
 export const footnoteDefinition: TokenizerAndRendererExtension = {
   name: "footnoteDefinition",
   level: "block",

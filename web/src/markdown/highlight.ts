@@ -1,4 +1,4 @@
-/** Code in, coloured HTML out. Loaded when the first code block is shown. */
+/** Convert code to highlighted HTML. Loaded when the first code block is shown. */
 
 import hljs from "highlight.js/lib/common";
 

@@ -1,4 +1,4 @@
-/** Draws a formula into its element. Loaded when the first formula is shown. */
+/** Render a formula into its element. Loaded when the first formula is shown. */
 
 import "katex/dist/katex.min.css";
 
@@ -17,7 +17,7 @@ export function renderMath(element: HTMLElement): void {
       maxExpand: 200,
       maxSize: 20,
     });
-    if (element.dataset.display) element.tabIndex = 0; // a wide one is scrolled with the keyboard, too
+    if (element.dataset.display) element.tabIndex = 0; // a wide formula can also be scrolled with the keyboard
   } catch {
     element.textContent = tex;
     element.title = t().mathFailed;

@@ -1,4 +1,4 @@
-/** About how many lines a text takes, before anybody has laid it out. */
+/** Estimate how many lines a text takes before it is rendered. */
 
 const WIDE = 90; // characters in a line
 

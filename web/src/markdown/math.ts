@@ -1,4 +1,4 @@
-/** Formulas inside Markdown: $…$, $$…$$, \(…\) and \[…\], found before anything in them is read as Markdown. */
+/** Formulas inside Markdown: $…$, $$…$$, \(…\) and \[…\], found before their content is parsed as Markdown. */
 
 import type { TokenizerAndRendererExtension, Tokens } from "marked";
 
@@ -15,7 +15,7 @@ function rendered(token: Tokens.Generic): string {
 }
 
 const BLOCK = /^(?: {0,3})(?:\$\$([\s\S]+?)\$\$|\\\[([\s\S]+?)\\\])[ \t]*(?:\n+|$)/;
-// A price is no formula: no blank inside the signs, no digit after the closing one.
+// A price is not a formula: allow no blank inside the signs and no digit after the closing one.
 const INLINE = /^(?:\$\$([^$\n]+?)\$\$|\$((?:\\.|[^\s$\\])(?:(?:\\.|[^$\\\n])*?(?:\\.|[^\s$\\]))?)\$(?![\d\w])|\\\(([\s\S]+?)\\\))/;
 
 export const blockMath: TokenizerAndRendererExtension = {

@@ -1,4 +1,4 @@
-/** Draws Mermaid's diagrams, in the frame that is theirs alone. */
+/** Draw Mermaid diagrams, inside their separate frame. */
 
 import mermaid from "mermaid";
 
@@ -19,12 +19,12 @@ async function draw(source: string, dark: boolean): Promise<Drawing> {
     flowchart: { htmlLabels: false },
     class: { htmlLabels: false },
     journey: { textPlacement: "tspan" },
-    layout: "dagre", // the others are not in this page
+    layout: "dagre", // the other layouts are not included
     suppressErrorRendering: true,
     theme: dark ? "dark" : "neutral",
-    themeVariables: { dropShadow: "none" }, // light ones glow in the dark
+    themeVariables: { dropShadow: "none" }, // light shadows glow on a dark background
     fontFamily: "system-ui, sans-serif",
-    // What a diagram may not set by itself.
+    // Settings that a diagram cannot change.
     secure: ["secure", "securityLevel", "startOnLoad", "maxTextSize", "maxEdges", "suppressErrorRendering", "htmlLabels", "themeCSS", "fontFamily", "layout"],
   });
   try {
@@ -32,7 +32,7 @@ async function draw(source: string, dark: boolean): Promise<Drawing> {
     const root = new DOMParser().parseFromString(svg, "text/html").querySelector("svg");
     if (!root) throw new Error("nothing was drawn");
     const [, , width = 0, height = 0] = (root.getAttribute("viewBox") ?? "").split(/[\s,]+/).map(Number);
-    root.setAttribute("width", String(width)); // "100%" says nothing in an image
+    root.setAttribute("width", String(width)); // "100%" has no meaning in an image
     root.setAttribute("height", String(height));
     return { text: new XMLSerializer().serializeToString(root), width, height };
   } finally {

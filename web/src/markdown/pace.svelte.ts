@@ -1,22 +1,21 @@
-/** How much of a text that arrives is shown: in a frame only so much more that the page stays quick.
+/** Limit how much of an arriving text is shown: each frame adds only as much as keeps the web UI responsive.
  *
- * No model writes so fast that this holds it up. What comes at once, from a cache or after a pause of the tab,
- * is read within some frames in place of one long one.
- */
+ * No model writes fast enough to be delayed by this. Text that arrives in bulk, from a cache or after a pause of
+ * the tab, is parsed within several frames instead of one long one. */
 
 import { perFrame } from "../state/frame";
 
-const STEP = 2500; // characters, some 20 ms of reading
-const LATEST = 40; // frames until what is behind is shown
-const TAIL = 8; // what is open is read again with every step: the longer it is, the fewer they are
+const STEP = 2500; // characters, some 20 ms of parsing
+const LATEST = 40; // maximum number of frames until the backlog is shown
+const TAIL = 8; // each step parses the open block again: the longer it is, the fewer the steps
 
 export interface Pace {
-  /** The text, or its beginning. */
+  /** The text, or its first part. */
   readonly shown: string;
   readonly behind: boolean;
 }
 
-/** `tail`: how long the block is that still grows. */
+/** `tail`: the length of the block that still grows. */
 export function paced(text: () => string, streaming: boolean, tail: () => number): Pace {
   let allowed = $state(streaming ? text().length + STEP : Infinity);
   const shown = $derived(text().length <= allowed ? text() : text().slice(0, whole(text(), allowed)));
@@ -37,5 +36,5 @@ export function paced(text: () => string, streaming: boolean, tail: () => number
   };
 }
 
-/** A place that is not in the middle of a character. */
+/** A position that does not split a character. */
 const whole = (text: string, place: number): number => (/[\uDC00-\uDFFF]/.test(text.charAt(place)) ? place + 1 : place);

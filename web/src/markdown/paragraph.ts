@@ -1,8 +1,8 @@
-/** Where a paragraph may be cut short by a block of ours. */
+/** The position at which a custom block can interrupt a paragraph. */
 
 import { spend } from "./budget";
 
-/** The place of what is sought before the paragraph ends: looked for in all that follows, a long text would take a square of time. */
+/** Search only to the end of the paragraph: searching all the remaining text would take quadratic time. */
 export function inParagraph(source: string, sought: RegExp): number | undefined {
   const end = source.search(/\n[ \t]*\n/);
   spend(end < 0 ? source.length : end);

@@ -1,4 +1,4 @@
-/** One block of Markdown in, HTML out: the HTML is not yet to be trusted (`sanitise.ts`). */
+/** Convert one block of Markdown to HTML. The HTML is not trusted until `sanitise.ts` has processed it. */
 
 import { Marked, type Token, type Tokens } from "marked";
 
@@ -10,7 +10,7 @@ import { blockMath, inlineMath } from "./math";
 const escaped = (text: string): string =>
   text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
 
-/** Tags that a model may write into its Markdown. They lose their attributes; all others are shown as text. */
+/** Tags that a model can use in its Markdown. They lose their attributes; all other tags are shown as text. */
 const PLAIN = /^<(\/?)(br|sub|sup|kbd|mark|u|b|i|em|strong|small|del|ins|details|summary)\s*\/?>$/i;
 
 const tamed = (html: string): string =>
@@ -52,9 +52,9 @@ const marked = new Marked({
 });
 marked.use({ extensions: [blockMath, inlineMath, footnoteReference, footnoteDefinition] });
 
-const LEVEL = 8; // times that a list or a quote is looked at, about, to find what is in it
+const LEVEL = 8; // approximate number of times that a list or a quote is scanned for its content
 
-// Asked first wherever something may begin, in a line or in a list or a quote: with all that follows.
+// These tokenizers run first wherever something can begin, in a line, a list or a quote, with all the remaining text.
 marked.use({
   tokenizer: {
     escape(source) {
@@ -74,16 +74,16 @@ marked.use({
 });
 
 const OPENS = /^ {0,3}(?:>|[-*+][ \t]|\d{1,9}[.)][ \t])/;
-/** Lists and quotes in each other, so deep that no browser lays them out in time. */
+/** Lists and quotes nested so deeply that no browser renders them in time. */
 const DEEP = /^(?:[ \t>]|[-*+][ \t]|\d{1,9}[.)][ \t]){300}/m;
 
 let notLexed = "";
 let notParsed = "";
 
-/** Of what only grew since, it is known. */
+/** A text that only grew since it was refused is still too much work. */
 const isKnown = (text: string, refused: string): boolean => refused !== "" && text.startsWith(refused);
 
-/** The blocks alone: what stands in their lines is read when they are shown. None where that is too much work. */
+/** Only the blocks: their inline content is parsed when they are shown. Empty if that is too much work. */
 export function lex(text: string): Token[] {
   const read = (): Token[] => new marked.Lexer(marked.defaults).blockTokens(text.replace(/\r\n|\r/g, "\n"), []);
   const tokens = isKnown(text, notLexed) ? null : bounded(read);
@@ -91,7 +91,7 @@ export function lex(text: string): Token[] {
   return tokens ?? [];
 }
 
-/** What would be too much work is shown as it is written. */
+/** A block that is too much work is shown as its source. */
 export function parse(block: string, definitions = "", notes: Footnotes = NONE): string {
   const text = definitions && !block.includes(definitions) ? `${block}\n\n${definitions}` : block;
   const read = (): string => withFootnotes(notes, () => marked.parse(text, { async: false }));

@@ -1,4 +1,4 @@
-/** HTML in, HTML that can do nothing but be read out. */
+/** Reduce HTML to passive content. */
 
 import DOMPurify from "dompurify";
 
@@ -12,7 +12,7 @@ const ATTRIBUTES = ["href", "title", "src", "alt", "align", "start", "type", "ch
 const ALERTS = ["note", "tip", "important", "warning", "caution"].map((kind) => `alert ${kind}`);
 const CLASSES = new Set(["math", "remote-image", "footnote", ...ALERTS]);
 
-/** Paths of the server, which does not know below which of its own a proxy shows it. */
+/** Server paths without a base path: the server does not know the path at which a proxy serves it. */
 const OURS = /^\/(?:api\/files|c)\//;
 
 const purify = DOMPurify();
@@ -33,19 +33,19 @@ purify.addHook("afterSanitizeAttributes", (node) => {
   }
 });
 
-// Once: read with every text, it took longer than most of them.
+// Set the configuration once: parsing it for each text took longer than most texts.
 purify.setConfig({
   ALLOWED_TAGS: TAGS,
   ALLOWED_ATTR: ATTRIBUTES,
-  ADD_URI_SAFE_ATTR: ["align", "start", "type", "checked", "disabled"], // no addresses, so not to be read as such
-  ALLOW_DATA_ATTR: true, // ours alone: what a model writes has lost its attributes before
+  ADD_URI_SAFE_ATTR: ["align", "start", "type", "checked", "disabled"], // not URLs, so not to be checked as such
+  ALLOW_DATA_ATTR: true, // only Dragoman's attributes: model output has lost its attributes before
   ALLOWED_URI_REGEXP: /^(?:https?:|mailto:|tel:|data:image\/|\/api\/files\/|#|\/c\/)/i,
 });
 
 const BARE = TAGS.filter((tag) => !["a", "img", "input"].includes(tag)).join("|");
 const HARMLESS = new RegExp(`</?(?:${BARE})>|<pre data-language="[\\w+#.-]*">`, "g");
 
-/** Whether each sign that opens a tag opens one that may stand here and has no attribute that could do anything. */
+/** Whether each tag in the text is allowed and has no attribute that needs checking. */
 const isHarmless = (html: string): boolean => !html.replace(HARMLESS, "").includes("<");
 
 export const sanitise = (html: string): string => (isHarmless(html) ? html : purify.sanitize(html));

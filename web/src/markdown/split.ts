@@ -1,4 +1,5 @@
-/** Markdown in, blocks out. While text streams in, finished blocks stay as they are and only the tail is read again. */
+/** Split Markdown into blocks. While text streams in, finished blocks stay unchanged and only the tail is parsed
+ * again. */
 
 import type { Token } from "marked";
 
@@ -8,7 +9,7 @@ const OPENS_FORMULA = /^ {0,3}(?:\$\$|\\\[)/;
 
 const SECTION = 12; // blocks
 
-/** Blocks that stand together. One that is full is the same object as before, so that nobody looks into it again. */
+/** Consecutive blocks. A full section stays the same object, so that it is not processed again. */
 export interface Section {
   blocks: string[];
   full: boolean;
@@ -16,11 +17,11 @@ export interface Section {
 
 export class Splitter {
   private text = "";
-  private settled = 0; // how much of the text stands in finished blocks
+  private settled = 0; // length of the text in finished blocks
   private full: Section[] = [];
-  private last: string[] = []; // finished blocks that fill no section yet
+  private last: string[] = []; // finished blocks that do not fill a section yet
 
-  /** Sections of blocks whose join is the text. */
+  /** Sections of blocks. Joined, they are the text. */
   split(text: string): Section[] {
     if (!text.startsWith(this.text)) {
       this.settled = 0;
@@ -29,7 +30,7 @@ export class Splitter {
     }
     this.text = text;
     const tokens = lex(text.slice(this.settled));
-    // A list or a quote may go on after a blank line: it is over when something else has begun.
+    // A list or a quote can continue after a blank line: it ends when another block has begun.
     let open = tokens.length - 1;
     while (open > 0 && tokens[open]?.type === "space") open--;
     // A formula that is not closed yet looks like paragraphs.
@@ -62,7 +63,7 @@ export class Splitter {
 
 const opens = (html: string): number => (html.match(/<details\b/gi)?.length ?? 0) - (html.match(/<\/details>/gi)?.length ?? 0);
 
-/** What stands in details is one block with them. Those that are not closed yet are left out, with all that follows. */
+/** Content inside details forms one block with them. Unclosed details are omitted, with all that follows. */
 function grouped(tokens: Token[]): string[] {
   const blocks: string[] = [];
   let inside = "";
@@ -85,7 +86,7 @@ const plain = (name = ""): string => name.trim().replace(/\s+/g, " ").toLowerCas
 export type Links = Map<string, string>;
 export const NO_LINKS: Links = new Map();
 
-/** Link definitions hold for the whole text, wherever they stand. By name; the first one counts. */
+/** Link definitions apply to the whole text, wherever they are. Keyed by name; the first definition wins. */
 export function definitions(text: string): Links {
   if (!text.includes("]:")) return NO_LINKS;
   const found: Links = new Map();
@@ -93,7 +94,7 @@ export function definitions(text: string): Links {
   return found;
 }
 
-/** Those that a block may need: all of them with each block would take a square of time. */
+/** The definitions that a block can need: adding all of them to each block would take quadratic time. */
 export function linksIn(block: string, found: Links): string {
   if (!found.size) return "";
   const names = new Set([...block.matchAll(NAMED)].map(([, name]) => plain(name)));

@@ -1,4 +1,4 @@
-/** Reading aloud: one answer at a time, by a model that speaks, else by the browser. */
+/** Read one answer at a time aloud, with a speech model, else with the browser. */
 
 import { fileAddress } from "../api/calls";
 import { catalog } from "../state/catalog.svelte";
@@ -13,9 +13,9 @@ import { m } from "./words.svelte";
 const PATIENCE = 1500; // milliseconds until a browser has found its voices
 
 class Aloud {
-  /** The answer that is read. */
+  /** The answer that is read aloud. */
   reading = $state<string | null>(null);
-  /** Something is to be heard of it, by a model. */
+  /** Whether a model's speech has started to play. */
   sounds = $state(false);
   private stopped = new AbortController();
 
@@ -45,7 +45,7 @@ class Aloud {
 
 export const aloud = new Aloud();
 
-/** It is heard as it comes; where that cannot be, when all of it is here. */
+/** Play the speech while it arrives. If the browser cannot do that, play it when it is complete. */
 async function byModel(model: string, text: string, signal: AbortSignal): Promise<void> {
   const over = new AbortController();
   const either = AbortSignal.any([signal, over.signal]);

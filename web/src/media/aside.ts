@@ -1,4 +1,4 @@
-/** A model asked beside the conversation: what is dictated or read aloud is no part of it. */
+/** Ask a model outside the conversation: dictation and reading aloud are not part of it. */
 
 import * as api from "../api/calls";
 import { get } from "../api/client";
@@ -8,7 +8,7 @@ import { list } from "../state/list.svelte";
 
 const EVERY = 250; // milliseconds
 
-/** The answer, from a conversation that is deleted when it has been read. */
+/** Return the answer, from a conversation that is deleted after it is read. */
 export async function askAside<T>(model: string, parts: api.Said, options: JsonObject, read: (answer: Message) => Promise<T> | T, signal: AbortSignal, begun: (turn: string) => void = () => {}): Promise<T> {
   const made = await api.create({ model });
   list.hidden.set(made.id, true);
@@ -24,7 +24,7 @@ export async function askAside<T>(model: string, parts: api.Said, options: JsonO
   } finally {
     void api.drop(made.id).then(
       () => list.drop(made.id),
-      () => {}, // it stays in the list, and can be deleted there
+      () => {}, // it stays in the list, and the user can delete it there
     );
   }
 }

@@ -1,6 +1,6 @@
-/** What a message lacks for the model that is to answer it, found while it is typed; and what would do instead.
-
-The server checks it again. If nobody lists what a model takes, the person decides, once for each kind of file. */
+/** Find what a message lacks for its model while the user types, and suggest alternatives.
+ *
+ * The server checks it again. If it is unknown what a model accepts, the user decides, once for each kind of file. */
 
 import type { Model } from "../api/types";
 import { kindOf, type Modality } from "../composer/modality";
@@ -19,7 +19,7 @@ export interface Message {
   text: string;
   files: { name: string; type: string }[];
 }
-/** What of earlier messages a model would go on with. */
+/** Files of earlier messages that a model would continue with. */
 export interface Earlier {
   picture: boolean;
   sound: boolean;
@@ -28,7 +28,7 @@ export interface Earlier {
 const TAKEN: Partial<Record<Model["type"], Modality[]>> = { "image-edit": ["image"], "audio-stt": ["audio"], "audio-tts": [] };
 const MOST = 3;
 
-/** Null where nothing is said of it. */
+/** Null if nothing is known. */
 function takenBy(model: Pick<Model, "type" | "modalities">): string[] | null {
   const always = TAKEN[model.type];
   if (model.modalities.length) return [...model.modalities, ...(always ?? [])];
@@ -39,9 +39,9 @@ export function takes(model: Pick<Model, "type" | "modalities">, kind: Modality)
   return takenBy(model)?.includes(kind) ?? false;
 }
 
-/** `anyway`: the kinds of files that this model gets though nobody lists what it takes. */
+/** `anyway`: the kinds of files to send to this model although it is unknown what it accepts. */
 export function lackOf(message: Message, model: Pick<Model, "type" | "modalities">, earlier: Earlier, anyway: string[] = []): Lack | null {
-  if (!message.text.trim() && !message.files.length) return null; // nobody has begun
+  if (!message.text.trim() && !message.files.length) return null; // the message is empty
   const kinds = [...new Set(message.files.flatMap(({ type }) => kindOf(type) ?? []))];
   const taken = takenBy(model);
   const untaken = taken ? kinds.filter((kind) => !taken.includes(kind)) : [];
@@ -61,7 +61,7 @@ export function lackOf(message: Message, model: Pick<Model, "type" | "modalities
   return words ? null : { code: "needsWords", type: model.type };
 }
 
-/** Ready models that would take it, those of the same type first. */
+/** Ready models that would accept the message, those of the same type first. */
 export function offersFor(lack: Lack, message: Message, model: Pick<Model, "name" | "type">, models: Model[], canRecord: boolean): Offer[] {
   const others = models.filter((other) => other.ready && other.name !== model.name);
   const offered = (fits: (other: Model) => boolean): Offer[] =>
@@ -87,6 +87,6 @@ export function offersFor(lack: Lack, message: Message, model: Pick<Model, "name
       ];
     case "oneSound":
     case "needsWords":
-      return []; // the field and the attachments are where it is repaired
+      return []; // the user fixes it in the field or the attachments
   }
 }

@@ -1,4 +1,4 @@
-/** What the message field loads for files, pictures and sound once the page is there. */
+/** The parts of the message field for files, images and sound, loaded after the web UI is shown. */
 
 export { default as DropFiles } from "../composer/DropFiles.svelte";
 export { default as Above } from "./Above.svelte";

@@ -1,9 +1,9 @@
-/** A picture to the clipboard. Browsers take only PNG there: another is drawn anew. */
+/** Copy an image to the clipboard. Browsers accept only PNG there: other formats are converted. */
 
 export const canCopyPictures = (): boolean => typeof ClipboardItem !== "undefined" && "write" in (navigator.clipboard ?? {});
 
 export async function copyPicture(address: string): Promise<void> {
-  // Safari wants the promise, not what comes of it, while the click is fresh.
+  // Safari requires the promise, not its result, while the click is recent.
   await navigator.clipboard.write([new ClipboardItem({ "image/png": asPng(address) })]);
 }
 

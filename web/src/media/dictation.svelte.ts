@@ -1,4 +1,4 @@
-/** Speech to words in the message field: by a model that listens, else by the browser itself. */
+/** Turn speech into text in the message field, with a transcription model or with the browser. */
 
 import * as api from "../api/calls";
 import type { Model } from "../api/types";
@@ -7,7 +7,7 @@ import { catalog } from "../state/catalog.svelte";
 import { askAside } from "./aside";
 import { optionsOf } from "./options";
 
-/** The model that listens. */
+/** The transcription model. */
 export function listener(): Model | undefined {
   return catalog.ofType("audio-stt");
 }
@@ -50,7 +50,7 @@ export class BrowserDictation {
   on = $state(false);
   private recognition: Recognition | null = null;
 
-  /** `heard` gets all words so far, again and again; `failed` the browser's word for what went wrong. */
+  /** `heard` repeatedly receives all words so far. `failed` receives the browser's error. */
   start(heard: (words: string) => void, failed: (error: string) => void): void {
     const Recogniser = ours();
     if (!Recogniser || this.on) return;

@@ -1,4 +1,4 @@
-/** The message field's part in pictures and sound: what is missing, what is recorded, which options go along. */
+/** The images and sound of the message field: what is missing, what is recorded, and the options to send. */
 
 import type { JsonObject } from "../api/types";
 import type { Attached, Attachments } from "../composer/attachments.svelte";
@@ -15,7 +15,7 @@ import { optionsOf } from "./options";
 import { canRecord, Recorder } from "./recorder.svelte";
 import { m } from "./words.svelte";
 
-/** The message field, as far as it is needed here. */
+/** The parts of the message field that are needed here. */
 export interface Field {
   text: () => string;
   write: (text: string) => void;
@@ -38,7 +38,7 @@ export class MediaDraft {
     return catalog.models.find((model) => model.name === name);
   });
 
-  /** What earlier messages hold: some models go on with it. */
+  /** Files in earlier messages: some models continue with them. */
   private readonly earlier = $derived.by(() => {
     const view = this.field.view;
     const parts = view?.path.flatMap((id) => view.messages.get(id)?.parts ?? []) ?? [];
@@ -52,7 +52,7 @@ export class MediaDraft {
     this.lack && this.model ? offersFor(this.lack, this.message, this.model, catalog.models, this.records) : [],
   );
 
-  /** The picture on which a mask could be painted. */
+  /** The image on which a mask could be painted. */
   readonly maskable = $derived.by<Attached | null>(() => {
     if (!this.model || !changesPictures(this.model)) return null;
     const pictures = this.field.attachments.items.filter(({ type }) => kindOf(type) === "image");
@@ -68,7 +68,7 @@ export class MediaDraft {
     return this.model !== undefined && takes(this.model, "audio");
   }
 
-  /** By us; else the browser listens itself. */
+  /** Whether the web UI records the sound; otherwise the browser's speech recognition listens. */
   get records(): boolean {
     return canRecord() && (this.takesSound || listener() !== undefined || !browserListens());
   }
@@ -89,7 +89,7 @@ export class MediaDraft {
     else app.open("models");
   }
 
-  /** This model gets such files from now on; its server says what it cannot read. */
+  /** From now on, this model receives such files. Its server reports what it cannot read. */
   private sendAnyway(): void {
     if (!this.model || this.lack?.code !== "unknown") return;
     const { name } = this.model;
@@ -137,7 +137,7 @@ export class MediaDraft {
     } catch (error) {
       if (signal.aborted) return;
       tell(error instanceof Error ? error.message : String(error), "error");
-      this.field.attachments.add([file]); // what was said is not lost
+      this.field.attachments.add([file]); // the recording is not lost
     } finally {
       this.transcribing = false;
     }
@@ -147,7 +147,7 @@ export class MediaDraft {
     this.stopped.abort();
   }
 
-  /** The conversation is left. */
+  /** The user leaves the conversation. */
   end(): void {
     this.giveUp();
     this.recorder.cancel();

@@ -1,4 +1,4 @@
-/** "Edit this": the picture goes into the message field, and a model that can change it answers. */
+/** "Edit this": add the image to the message field and choose a model that can change it. */
 
 import type { FilePart } from "../api/types";
 import { app } from "../state/app.svelte";

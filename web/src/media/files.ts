@@ -1,4 +1,4 @@
-/** What a file is to the eye and the ear, and what it is called. */
+/** The media kind of a file, and its name. */
 
 import type { FilePart, Model } from "../api/types";
 import { visible } from "../calls/visible";
@@ -10,18 +10,18 @@ export const isMask = (name: string): boolean => /mask\.\w+$/i.test(name);
 
 const LONGEST = 300;
 
-/** What stands for a picture that is not seen: what it was asked for, else its name. */
+/** The alternative text of an image: its prompt, else its name. */
 export function altOf(file: Pick<FilePart, "name" | "media_type">, about: string): string {
   const words = about.replace(/\s+/g, " ").trim();
   const text = words || file.name || file.media_type;
   return visible(text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text);
 }
 
-/** Models that change a picture they are shown. */
+/** Models that change an image they receive. */
 export const changesPictures = (model: Pick<Model, "type" | "modalities">): boolean =>
   model.type === "image-edit" || (model.type === "image-gen" && model.modalities.includes("image"));
 
-/** The name of the picture's mask: the server knows it by its end. */
+/** The name of the image's mask: the server recognizes it by its suffix. */
 export const maskName = (name: string): string => `${name.replace(/\.\w+$/, "") || "picture"}-mask.png`;
 
 /** 65 → 1:05 */

@@ -1,4 +1,4 @@
-/** Lines on a 24 by 24 grid, for pictures and sound alone: they come with what shows them. */
+/** Icon paths on a 24 by 24 grid, only for images and sound: loaded with the components that show them. */
 
 export const drawn = {
   minus: "M5 12h14",

@@ -1,4 +1,4 @@
-/** An answer that is spoken, heard while it comes: one at a time. */
+/** Play a spoken answer while it arrives, one at a time. */
 
 import { at } from "../api/client";
 import { withBase } from "../basePath";
@@ -7,9 +7,9 @@ import { type LiveSound, playLive } from "./live-sound";
 export const soundAddress = (turn: string): string => withBase(at`/api/turns/${turn}/sound`);
 
 class Listening {
-  /** The turn whose sound is heard while it comes. */
+  /** The turn whose sound is played while it arrives. */
   turn = $state<string | null>(null);
-  /** Something is to be heard. */
+  /** Whether playback has started. */
   sounds = $state(false);
   private sound: LiveSound | null = null;
   private stopped = new AbortController();
@@ -25,7 +25,8 @@ class Listening {
     if (!signal.aborted) this.stop();
   }
 
-  /** It is whole now, and its own player goes on: from which second. Null where it was not heard. */
+  /** The sound is complete, and its player continues. Return the second to start from, or null if it was not
+   * playing. */
   handOver(turn: string | null): number | null {
     if (turn === null || this.turn !== turn || !this.sound) return null;
     const second = this.sound.second();

@@ -1,20 +1,20 @@
-/** Plays a sound while it comes: samples by themselves, other formats as the browser takes them in pieces. A plain
- * `<audio>` would wait for some 200 kB, which may be ten seconds of speech. */
+/** Play a sound while it arrives: WAV sample by sample, other formats in the chunks that the browser accepts. A
+ * plain `<audio>` would wait for some 200 kB, which can be ten seconds of speech. */
 
 import { WavReader } from "./samples";
 
-const AHEAD = 30; // seconds that are held ready: the rest waits on its way
-const LEAD = 0.08; // seconds before the first sample, so that the next ones are in time
+const AHEAD = 30; // maximum seconds to buffer: the rest waits in the network stream
+const LEAD = 0.08; // seconds before the first sample, so that the next ones arrive in time
 const GLANCE = 250; // milliseconds
 
 export interface LiveSound {
-  /** At the end, or when it is called off. False where this browser cannot play it like this. */
+  /** Resolves at the end or on cancellation. False if this browser cannot play the sound live. */
   ended: Promise<boolean>;
-  /** How much of it was heard. */
+  /** How many seconds were played. */
   second(): number;
 }
 
-/** `heard` is called when there is something to hear. */
+/** `heard` is called when playback starts. */
 export function playLive(address: string, signal: AbortSignal, heard: () => void): LiveSound {
   let sound: LiveSound | null = null;
   const ended = (async () => {
@@ -32,7 +32,7 @@ export function playLive(address: string, signal: AbortSignal, heard: () => void
   return { ended, second: () => sound?.second() ?? 0 };
 }
 
-/** One that an element plays by itself. */
+/** A sound that a media element plays by itself. */
 export function byElement(player: HTMLAudioElement, signal: AbortSignal, heard: () => void = () => {}): LiveSound {
   const ended = new Promise<boolean>((resolve) => {
     signal.addEventListener("abort", () => (player.pause(), resolve(true)), { once: true });
@@ -46,7 +46,7 @@ export function byElement(player: HTMLAudioElement, signal: AbortSignal, heard: 
 
 function bySamples(body: ReadableStream<Uint8Array>, signal: AbortSignal, heard: () => void): LiveSound {
   const context = new AudioContext();
-  let [next, scheduled] = [0, 0]; // when the next samples begin, and how many seconds there are before them
+  let [next, scheduled] = [0, 0]; // start time of the next samples, and the number of seconds scheduled
   const ahead = (): number => Math.max(0, next - context.currentTime);
 
   async function play(): Promise<boolean> {
@@ -92,7 +92,7 @@ function byPieces(body: ReadableStream<Uint8Array>, type: string, signal: AbortS
   }
 
   const failed = feed().then(
-    () => new Promise<boolean>(() => {}), // the element tells when it is over
+    () => new Promise<boolean>(() => {}), // the element reports the end
     () => signal.aborted,
   );
   return { ended: Promise.race([sound.ended, failed]).finally(() => (player.pause(), URL.revokeObjectURL(address))), second: sound.second };

@@ -1,4 +1,4 @@
-/** What is painted over a picture, as large as the picture itself; saved so that what was painted is clear. */
+/** The painted area over an image, in the image's size. In the saved mask, the painted area is transparent. */
 
 import { pngOf } from "./copy";
 
@@ -23,7 +23,7 @@ export class Mask {
     this.pen = pen;
   }
 
-  /** From one point to another, both as shares of the picture's width and height. */
+  /** Draw from one point to another, both as fractions of the image's width and height. */
   stroke(from: Point, to: Point, share: number): void {
     const { width, height } = this.canvas;
     this.pen.strokeStyle = COLOUR;
@@ -31,7 +31,7 @@ export class Mask {
     this.pen.lineWidth = Math.max(1, share * Math.min(width, height));
     this.pen.beginPath();
     this.pen.moveTo(from.x * width, from.y * height);
-    this.pen.lineTo(to.x * width + 0.01, to.y * height); // a line of no length is not drawn everywhere
+    this.pen.lineTo(to.x * width + 0.01, to.y * height); // some browsers do not draw a line of length zero
     this.pen.stroke();
   }
 
@@ -39,7 +39,7 @@ export class Mask {
     this.pen.clearRect(0, 0, this.canvas.width, this.canvas.height);
   }
 
-  /** Black where the picture stays, clear where it is to be changed. */
+  /** Black where the image stays, transparent where it is to be changed. */
   png(): Promise<Blob> {
     const copy = document.createElement("canvas");
     [copy.width, copy.height] = [this.canvas.width, this.canvas.height];

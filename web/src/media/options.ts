@@ -1,4 +1,4 @@
-/** The options of models that make pictures, listen or speak: kept in this browser, sent with each message. */
+/** The options of image and speech models: kept in this browser, sent with each message. */
 
 import type { JsonObject } from "../api/types";
 import { keep, settings } from "../state/settings.svelte";

@@ -1,4 +1,4 @@
-/** The microphone: how loud it is, for how long it has run, and the recording. */
+/** The microphone: its level, the duration, and the recording. */
 
 import { asWav, LONGEST } from "./wav";
 
@@ -8,7 +8,7 @@ const EVERY = 100; // milliseconds
 
 export class Recorder {
   state = $state<"off" | "asking" | "on">("off");
-  /** Of the last moment, from 0 to 1. */
+  /** The current level, from 0 to 1. */
   level = $state(0);
   seconds = $state(0);
 
@@ -18,7 +18,7 @@ export class Recorder {
   private pieces: Blob[] = [];
   private wanted = false;
 
-  /** Throws where there is no microphone, or the person does not allow it. */
+  /** Throws if no microphone exists or the user denies access. */
   async start(): Promise<void> {
     if (this.state !== "off") return;
     this.state = "asking";
@@ -39,7 +39,7 @@ export class Recorder {
     this.state = "on";
   }
 
-  /** What was recorded. */
+  /** The recording. */
   async stop(name: string): Promise<File> {
     const { recorder, seconds } = this;
     if (!recorder) throw new Error("nothing is being recorded");

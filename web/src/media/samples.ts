@@ -1,17 +1,18 @@
-/** A WAV file that is still coming: its samples, as far as they are here. */
+/** Read the samples of a WAV file while it arrives. */
 
 export interface Form {
   channels: number;
   rate: number;
 }
 
-/** Feed it bytes, cut anywhere. It knows 16-bit samples, which is what models speak in; anything else is an error. */
+/** Accepts bytes cut anywhere. It supports only 16-bit samples, which speech models produce; anything else is an
+ * error. */
 export class WavReader {
   form: Form | null = null;
   private rest = new Uint8Array(0);
-  private left = Infinity; // bytes of samples: some begin before they know how many there will be
+  private left = Infinity; // bytes of samples left: some streams begin before their length is known
 
-  /** The samples of each channel that these bytes complete; none before the head of the file is whole. */
+  /** Return the samples of each channel that these bytes complete, or none before the file header is complete. */
   push(bytes: Uint8Array): Float32Array<ArrayBuffer>[] {
     const data = joined(this.rest, bytes);
     const from = this.form ? 0 : this.readHead(data);
@@ -28,7 +29,7 @@ export class WavReader {
     return Array.from({ length: channels }, (_, channel) => Float32Array.from({ length: frames }, (_, at) => view.getInt16(2 * (at * channels + channel), true) / 32_768));
   }
 
-  /** Where the samples begin; null where that is not known yet. */
+  /** The offset of the first sample; null if it is not known yet. */
   private readHead(data: Uint8Array): number | null {
     const view = new DataView(data.buffer, data.byteOffset, data.length);
     if (data.length < 12) return null;

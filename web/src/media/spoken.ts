@@ -1,4 +1,4 @@
-/** An answer as it is read aloud: its words, without the marks of Markdown and without code. */
+/** The text of an answer for reading aloud: without Markdown marks and without code. */
 
 const LONGEST = 180;
 
@@ -18,7 +18,7 @@ export function spoken(text: string): string {
     .trim();
 }
 
-/** In pieces of a sentence or so: browsers fall silent in the middle of long ones. */
+/** In chunks of about a sentence: browsers fall silent in the middle of long ones. */
 export function sentences(text: string): string[] {
   const pieces: string[] = [];
   for (const sentence of text.match(/[^.!?。！？\n]+[.!?。！？]*\s*|\S+/g) ?? []) {

@@ -1,7 +1,7 @@
-/** A recording as WAV: what every model that listens can read. */
+/** Convert a recording to WAV, which every transcription model can read. */
 
 const RATE = 16_000;
-/** Longer ones stay as the browser made them, which is smaller. */
+/** Longer recordings keep the browser's format, which is smaller. */
 export const LONGEST = 600; // seconds
 
 export async function asWav(recorded: Blob): Promise<Blob> {

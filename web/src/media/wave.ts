@@ -1,12 +1,12 @@
-/** How loud a sound is from beginning to end, as a few bars. The browser decodes it beside the page's own work. */
+/** The loudness of a sound over time, as a few bars. The browser decodes it outside the main thread. */
 
 export const BARS = 96;
-export const LARGEST = 5_000_000; // bytes; a longer one has a plain line
+export const LARGEST = 5_000_000; // bytes; a larger sound has a plain line
 
-/** The highest of each stretch, of 1 for the loudest. */
+/** The peak of each section, relative to the loudest. */
 export function peaksOf(samples: Float32Array, bars = BARS): number[] {
   const stretch = Math.max(1, Math.ceil(samples.length / bars));
-  const stride = Math.max(1, Math.floor(stretch / 200)); // enough to see, and soon done
+  const stride = Math.max(1, Math.floor(stretch / 200)); // enough samples to see a shape, and fast
   const peaks: number[] = [];
   for (let from = 0; from < samples.length; from += stretch) {
     let peak = 0;
@@ -17,7 +17,7 @@ export function peaksOf(samples: Float32Array, bars = BARS): number[] {
   return most > 0 ? peaks.map((peak) => peak / most) : peaks;
 }
 
-/** Null where it cannot be decoded here. */
+/** Null if this browser cannot decode it. */
 export async function waveOf(address: string): Promise<{ peaks: number[]; seconds: number } | null> {
   try {
     const data = await (await fetch(address)).arrayBuffer();

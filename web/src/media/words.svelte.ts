@@ -1,4 +1,4 @@
-/** The words of pictures and sound: they come with what shows them, not with the page. */
+/** The texts about images and sound: loaded with the components that show them, not at startup. */
 
 import { media as en, type MediaWords } from "../i18n/en/media";
 import { t } from "../i18n/words.svelte";

@@ -1,4 +1,4 @@
-/** Text to the clipboard, also where the modern way is missing: plain HTTP in a local network. */
+/** Copy text to the clipboard, also without the modern API: over plain HTTP in a local network. */
 
 export async function copyText(text: string): Promise<boolean> {
   try {

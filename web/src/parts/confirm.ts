@@ -1,10 +1,10 @@
-/** Asks before something is done that cannot be taken back. */
+/** Ask for confirmation before an irreversible action. */
 
 import { mount, unmount } from "svelte";
 
 import ConfirmDialog from "./ConfirmDialog.svelte";
 
-/** `does`: what the button says that does it. */
+/** `does`: the label of the button that acts. */
 export function confirmed(question: string, does: string): Promise<boolean> {
   return new Promise((resolve) => {
     const decide = (yes: boolean): void => {

@@ -1,13 +1,13 @@
-/** The beginning of a long text, and how much is left out. */
+/** The first part of a long text, and how much is hidden. */
 
 export interface Cut {
   text: string;
-  /** Hidden lines; 0 where only characters are hidden. */
+  /** Hidden lines; 0 if only characters are hidden. */
   lines: number;
   whole: boolean;
 }
 
-export const SLACK = 1.25; // to hide a little is not worth a button
+export const SLACK = 1.25; // hiding only a little does not justify a button
 
 export function cutText(text: string, limit: number, lines: number): Cut {
   let end = 0;
@@ -23,7 +23,7 @@ export function cutText(text: string, limit: number, lines: number): Cut {
   return { text: shown, lines: countLines(text) - countLines(shown), whole: false };
 }
 
-/** The end of the last line begins no other. */
+/** A line end at the end of the text does not start another line. */
 function countLines(text: string): number {
   let count = 1;
   for (let at = text.indexOf("\n"); at >= 0 && at < text.length - 1; at = text.indexOf("\n", at + 1)) count++;

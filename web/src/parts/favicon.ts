@@ -15,5 +15,6 @@ function drawn(count: number): string {
 export function showCount(count: number): void {
   const link = document.querySelector<HTMLLinkElement>("link[rel~=icon]");
   if (link) link.href = count ? drawn(count) : PLAIN;
-  void (count ? navigator.setAppBadge?.(count) : navigator.clearAppBadge?.())?.catch(() => undefined); // where it is installed
+  // if the web UI is installed
+  void (count ? navigator.setAppBadge?.(count) : navigator.clearAppBadge?.())?.catch(() => undefined);
 }

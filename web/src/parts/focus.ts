@@ -1,5 +1,6 @@
-/** Something whose parts come and go: who removes one by the keyboard goes on from there, not from the top of the page: in the list
- * of conversations from the row that Tab leads to, in the head of one from its title. */
+/** Keep the keyboard focus inside a container whose parts are added and removed. After a removal, the focus does not
+ * jump to the top of the document. In the list of conversations it moves to the row that Tab reaches, in a
+ * conversation's header to the title. */
 export function keepFocus(list: HTMLElement): () => void {
   let last: Node | null = null;
   const observer = new MutationObserver(() => {
@@ -11,7 +12,7 @@ export function keepFocus(list: HTMLElement): () => void {
   list.addEventListener("focusin", ({ target }) => void (last = target as Node));
   list.addEventListener("focusout", ({ target }) => {
     setTimeout(() => {
-      if (last === target && last?.isConnected) last = null; // it was left, not taken away
+      if (last === target && last?.isConnected) last = null; // the element lost the focus, but was not removed
     });
   });
   observer.observe(list, { childList: true, subtree: true });

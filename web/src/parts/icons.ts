@@ -1,4 +1,4 @@
-/** Lines on a 24 by 24 grid. */
+/** Icon paths on a 24 by 24 grid. */
 
 export const icons = {
   plus: "M12 5v14M5 12h14",

@@ -1,8 +1,8 @@
-/** Work for when nothing else is to be done: the newest first, a little at a time. */
+/** Run work when the browser is idle: the newest first, a little at a time. */
 
 import { flushSync } from "svelte";
 
-const SLICE = 12; // milliseconds: what was written is then laid out, which takes as long again
+const SLICE = 12; // milliseconds: the layout of what was rendered takes as long again
 
 const queue: (() => void)[] = [];
 let asked = false;
@@ -15,14 +15,14 @@ const idle: (work: (deadline: { timeRemaining: () => number }) => void) => void 
 function go(): void {
   idle((deadline) => {
     const until = performance.now() + SLICE;
-    do flushSync(queue.pop()); // what it changes is written now, and counts
+    do flushSync(queue.pop()); // render the changes now, so that their time counts
     while (queue.length && deadline.timeRemaining() > 6 && performance.now() < until);
     asked = queue.length > 0;
     if (asked) go();
   });
 }
 
-/** Returns what takes it back. */
+/** Returns a function that cancels the work. */
 export function whenIdle(work: () => void): () => void {
   queue.push(work);
   if (!asked) {

@@ -1,4 +1,5 @@
-/** What is loaded when it is wanted: undefined where it cannot be, since the server is away or has other files by now. */
+/** Load code on demand. The result is undefined if it cannot be loaded, because the server is unreachable or has
+ * other files by now. */
 
 export async function late<T>(wanted: Promise<T>): Promise<T | undefined> {
   return wanted;

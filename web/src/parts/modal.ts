@@ -1,9 +1,10 @@
-/** A dialog that is shown over everything while it is in the page, and gives the focus back to where it was, or to the message field. */
+/** A modal dialog that is open while it is in the document. It returns the focus to the previous element, or to the
+ * message field. */
 export function modal(dialog: HTMLDialogElement): () => void {
   const before = document.activeElement;
   const toasts = document.getElementById("toasts");
   dialog.showModal();
-  if (toasts) dialog.append(toasts); // all that is outside of it is behind it, and hears no click
+  if (toasts) dialog.append(toasts); // everything outside is behind the dialog and receives no click
   return () => {
     dialog.close();
     if (toasts) ([...document.querySelectorAll("dialog[open]")].at(-1) ?? document.body).append(toasts);

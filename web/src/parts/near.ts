@@ -1,9 +1,10 @@
-/** Work on an element that waits until it is nearly in view: a long conversation is not drawn all at once. */
+/** Delay work on an element until it is nearly in view, so that a long conversation is not rendered all at the same
+ * time. */
 
 const waiting = new WeakMap<Element, () => void>();
 let observer: IntersectionObserver | null = null;
 
-/** Returns what takes it back. */
+/** Returns a function that cancels the work. */
 export function whenNear(element: Element, work: () => void): () => void {
   observer ??= new IntersectionObserver(
     (entries) => {

@@ -1,4 +1,4 @@
-/** Which texts can be previewed, by the ending of a name or the language of a block. */
+/** Which texts can be previewed, by file extension or by the language of a block. */
 
 export type Kind = "html" | "svg" | "markdown" | "csv" | "json" | "mermaid" | "image" | "pdf";
 

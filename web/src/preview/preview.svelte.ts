@@ -1,4 +1,4 @@
-/** What is previewed beside the conversation, if anything is. */
+/** The preview next to the conversation, if one is open. */
 
 import type { Source } from "./sources";
 

@@ -1,4 +1,4 @@
-/** What can be previewed in a conversation, and its versions: files that calls wrote, blocks of answers, results. */
+/** The previewable content of a conversation, and its versions: files that calls wrote, blocks of answers, results. */
 
 import type { CallPart, FilePart, Message, ToolResult } from "../api/types";
 import { diffOf } from "../calls/look";
@@ -6,7 +6,7 @@ import { looksLikeMarkdown, tableOf, valueOf } from "../calls/shapes";
 import { parseDiff, textOf } from "../diff/parse";
 import { kindOfLanguage, kindOfName, type Kind } from "./languages";
 
-/** `place` counts the blocks of a kind, from the first answer on. */
+/** `place` is the index among the blocks of a kind, from the first answer on. */
 export type Source =
   | { from: "file"; path: string }
   | { from: "block"; kind: Kind; place: number }
@@ -34,7 +34,7 @@ const FENCE = /^(`{3,})(\w+)[^\n]*\n([\s\S]*?)(?:^\1[ \t]*$|$(?![\s\S]))/gm;
 export const kindOfFile = ({ media_type, name }: FilePart): Kind | null =>
   TYPES[media_type] ?? (media_type.startsWith("image/") ? "image" : kindOfName(name ?? ""));
 
-/** What was refused or failed is not in the file. */
+/** A refused or failed change is not in the file. */
 const counts = (call: CallPart): boolean => ["pending", "asked", "running", "completed"].includes(call.state);
 const isOver = (call: CallPart): boolean => call.state === "completed";
 
@@ -62,7 +62,7 @@ export function writtenBy(call: CallPart): string | null {
   return path && kindOfName(path) ? path : null;
 }
 
-/** A text after a change that a diff tells; null where it does not fit. */
+/** Apply a diff to a text; null if the diff does not match. */
 export function applyDiff(text: string, diff: string, name: string): string | null {
   const lines = text.split("\n");
   const made: string[] = [];
@@ -95,7 +95,7 @@ function versionsOfFile(messages: Message[], path: string): Version[] {
   return found;
 }
 
-/** The blocks of a kind in all answers, also one that is still being written. */
+/** The blocks of a kind in all answers, including one that is still being written. */
 export function blocksOf(messages: Message[], kind: Kind): string[] {
   return messages
     .filter(({ role }) => role === "assistant")
@@ -113,7 +113,7 @@ export function kindOfResult(result: ToolResult | null | undefined): Kind | null
   return looksLikeMarkdown(result.text) ? "markdown" : null;
 }
 
-/** The versions of a source, the oldest first, and which of them was meant. */
+/** The versions of a source, oldest first, and the index of the requested one. */
 export function versionsOf(messages: Message[], source: Source): { versions: Version[]; at: number } {
   switch (source.from) {
     case "file": {
@@ -134,7 +134,7 @@ export function versionsOf(messages: Message[], source: Source): { versions: Ver
   }
 }
 
-/** The rows of a CSV text: quoted fields may hold commas, quotes and line breaks. */
+/** The rows of a CSV text. Quoted fields can contain commas, quotes and line breaks. */
 export function csvRows(text: string): { columns: string[]; rows: Record<string, string>[] } | null {
   const fields = [...text.matchAll(/("(?:[^"]|"")*"?|[^,;\t\r\n]*)([,;\t]|\r?\n|$)/g)];
   const lines: string[][] = [[]];

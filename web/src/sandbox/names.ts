@@ -1,4 +1,4 @@
-/** The tools that run in the browser, as their group names them. */
+/** The names of the tools that run in the browser, as in their group. */
 
 const NAMES = ["browser_js_eval", "list_directory", "read_file", "write_file"] as const;
 

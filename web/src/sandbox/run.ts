@@ -1,4 +1,5 @@
-/** JavaScript of a model in, its value and what it printed out. Runs in a frame of its own, which is then removed. */
+/** Run a model's JavaScript and return its value and its output. Each run has a separate frame, which is then
+ * removed. */
 
 import { withBase } from "../basePath";
 import type { BrowserFiles } from "../files/store";
@@ -27,7 +28,7 @@ interface Done {
 export const TIMEOUT = 5_000;
 const LINES_LIMIT = 50_000;
 
-/** What the code is allowed to ask of the page. */
+/** The requests that the code can send to the web UI. */
 export async function brokered(files: BrowserFiles, what: string, rest: string[]): Promise<unknown> {
   const [path = "", text = ""] = rest;
   if (what === "read") return files.read(path);
@@ -50,7 +51,7 @@ export function runJavaScript(code: string, files: BrowserFiles, timeout = TIMEO
     const finish = (outcome: Outcome): void => {
       clearTimeout(timer);
       channel.port1.close();
-      frame.remove(); // ends the Worker in it, whatever it is doing
+      frame.remove(); // terminates its Worker, whatever it is doing
       resolve(outcome);
     };
     const timer = setTimeout(
@@ -71,7 +72,7 @@ export function runJavaScript(code: string, files: BrowserFiles, timeout = TIMEO
     frame.src = withBase("/sandbox");
     frame.addEventListener(
       "load",
-      // Its origin is opaque, so no name fits; the port goes to this frame's window and to no other.
+      // Its origin is opaque, so no target origin matches. The port goes only to this frame's window.
       () => frame.contentWindow?.postMessage({ code }, "*", [channel.port2]),
       { once: true },
     );

@@ -1,4 +1,4 @@
-/** A call of a tool that lives in the browser in, its result out. Nothing is thrown: a failure is a result. */
+/** Run a call of a browser tool and return its result. Nothing is thrown: a failure is a result. */
 
 import type { JsonObject } from "../api/types";
 import { browserFiles } from "../files/store";

@@ -1,10 +1,10 @@
-/** What a person wrote into a field of many lines. */
+/** Parse the user's text in a multi-line field. */
 
 export const linesOf = (text: string): string[] => text.split("\n").map((line) => line.replace(/\r$/, "")).filter((line) => line.trim());
 
 const NONE = "-";
 
-/** The tools of an agent, each in a line; nothing is all there are, and a dash none at all. */
+/** The tools of an agent, one per line. An empty text means all tools, and a dash means none. */
 export const toolsText = (tools: string[] | null): string => (tools?.length === 0 ? NONE : (tools ?? []).join("\n"));
 
 export function toolsOf(text: string): string[] | null {
@@ -12,7 +12,7 @@ export function toolsOf(text: string): string[] | null {
   return named.length ? named.filter((name) => name !== NONE) : null;
 }
 
-/** NAME=TEXT, each in a line: a name of any characters. */
+/** NAME=TEXT, one per line. A name can contain any characters. */
 export function namedTexts(text: string): Record<string, string> {
   const pairs = linesOf(text).map((line) => {
     const place = line.indexOf("=");
@@ -23,7 +23,7 @@ export function namedTexts(text: string): Record<string, string> {
   return Object.fromEntries(pairs);
 }
 
-/** NAME=VALUE or NAME: VALUE, each in a line; the line that is neither is thrown. */
+/** NAME=VALUE or NAME: VALUE, one per line. Throws a line that has neither form. */
 export function pairsOf(text: string, mark: "=" | ":"): Record<string, string> {
   const pairs: Record<string, string> = {};
   for (const line of linesOf(text)) {

@@ -1,10 +1,11 @@
-/** What was typed into a field and not saved: it stands there again when the field is shown the next time. */
+/** Unsaved input of fields: it is restored when the field is shown again. */
 
 import { SvelteMap, SvelteSet } from "svelte/reactivity";
 
 const kept = new SvelteMap<string, string>();
 
-/** The fields of one conversation. `put` reads a text and says what is to be done with it, or throws why it cannot be. */
+/** The fields of one conversation. `put` parses a text and returns the action to run, or throws the reason if the
+ * text is invalid. */
 export class TypedFields {
   readonly problems = new SvelteMap<string, string>();
   readonly saved = new SvelteSet<string>();
@@ -15,7 +16,7 @@ export class TypedFields {
     private readonly put: (name: string, text: string) => () => Promise<void>,
   ) {}
 
-  /** What stands in it. */
+  /** The content of the field. */
   text(name: string, stored: string): string {
     return kept.get(this.key(name)) ?? stored;
   }
@@ -29,7 +30,7 @@ export class TypedFields {
     this.saved.delete(name);
   }
 
-  /** One after the other: each begins with what the one before left. */
+  /** Save one after the other: each change starts from the result of the previous one. */
   async save(name: string, text: string): Promise<void> {
     this.type(name, text);
     try {
@@ -41,17 +42,17 @@ export class TypedFields {
       return;
     }
     this.problems.delete(name);
-    if (kept.get(this.key(name)) !== text) return; // more was typed meanwhile
+    if (kept.get(this.key(name)) !== text) return; // the user typed more meanwhile
     kept.delete(this.key(name));
     this.saved.add(name);
   }
 
-  /** They go away: what can be saved is. */
+  /** The fields are being closed: save what is valid. */
   saveAll(): void {
     for (const [key, text] of kept) if (key.startsWith(`${this.where} `)) void this.save(key.slice(this.where.length + 1), text);
   }
 
-  /** What could not be saved the last time, and why. */
+  /** Report the input that could not be saved last time, and why. */
   check(): void {
     for (const [key, text] of kept) {
       if (!key.startsWith(`${this.where} `)) continue;

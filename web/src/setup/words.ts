@@ -1,4 +1,4 @@
-/** The words of the set-up and of the help, which are loaded with them. Another language that lacks one does not compile. */
+/** The texts of the setup and of the help, loaded with them. A language with a missing text does not compile. */
 
 import type { ServerLogin } from "../api/generated";
 import type { ConversationSettings } from "../api/types";

@@ -1,4 +1,4 @@
-/** The page of a read-only link begins here: it signs nobody in, and loads nothing of the other page but what it shows. */
+/** The entry point of the page for a read-only link. It has no sign-in and loads only what it shows from the web UI. */
 
 import { mount } from "svelte";
 
@@ -9,7 +9,7 @@ import page from "../style/page.css?inline";
 import tokens from "../style/tokens.css?inline";
 import SharedPage from "./SharedPage.svelte";
 
-// As text: as files that both pages share, they would be cut smaller, and more of them, for the other one.
+// Inline: as files that both pages share, the bundler would split them into more and smaller files for the web UI.
 const styles = new CSSStyleSheet();
 styles.replaceSync(tokens + page + markdown);
 document.adoptedStyleSheets = [styles];

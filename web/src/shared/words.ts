@@ -1,4 +1,4 @@
-/** The words of the page that a read-only link shows. Another language that lacks one does not compile. */
+/** The texts of the page for a read-only link. A language with a missing text does not compile. */
 
 import { t } from "../i18n/words.svelte";
 

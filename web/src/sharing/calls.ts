@@ -1,4 +1,4 @@
-/** Requests about who shares a conversation, loaded with what shows it. */
+/** Requests about access to a conversation, loaded with the components that show it. */
 
 import { at, get, post, put, remove } from "../api/client";
 import type {
@@ -31,6 +31,6 @@ export const accept = (token: string): Promise<ConversationSummary> => post("/ap
 export const presence = async (id: string): Promise<PresentUser[]> => (await get<PresenceView>(at`/api/conversations/${id}/presence`)).users;
 export const typing = (id: string, on: boolean): Promise<void> => post(at`/api/conversations/${id}/typing`, { on });
 
-/** What follows # is never sent to a server: the token is in no log. */
+/** Browsers never send the part after # to a server, so the token is in no log. */
 export const linkAddress = (token: string): string => `${location.origin}${withBase("/shared")}#${token}`;
 export const invitationAddress = (token: string): string => `${location.origin}${withBase("/")}#invitation=${token}`;

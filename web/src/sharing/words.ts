@@ -1,4 +1,4 @@
-/** The words of sharing, which are loaded with what shows it. Another language that lacks one does not compile. */
+/** The texts of sharing, loaded with the components that show them. A language with a missing text does not compile. */
 
 import { t } from "../i18n/words.svelte";
 import type { Role } from "./calls";

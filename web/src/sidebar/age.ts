@@ -1,4 +1,4 @@
-/** Sections of the list: what is pinned, then by age. */
+/** Sections of the list: pinned conversations, then by age. */
 
 import type { Summary } from "../api/types";
 
@@ -17,7 +17,7 @@ export function ageOf(seconds: number, now: Date): Age {
   return seconds >= midnight - 7 * DAY ? "week" : "earlier";
 }
 
-/** What a search found stays in the order of its worth. */
+/** Search results stay in the order of their relevance. */
 export function byAge(items: Summary[], searched: boolean, now = new Date()): Section[] {
   const sections: Section[] = [];
   const pinned = searched ? [] : items.filter((item) => item.pinned);

@@ -1,4 +1,4 @@
-/** A conversation out of a file. Loaded when somebody has chosen one. */
+/** Import a conversation from a file. Loaded when the user has chosen one. */
 
 import * as api from "../api/calls";
 import { t } from "../i18n/words.svelte";
@@ -13,7 +13,7 @@ export async function bring(file: File): Promise<void> {
   app.show(made.id);
 }
 
-/** What a file holds; an error in words where that is no export. */
+/** The content of a file. Throws an error with a readable text if it is not an export. */
 function read(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;

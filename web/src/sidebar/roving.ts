@@ -1,7 +1,6 @@
-/** One stop of the Tab key for a whole list: the arrows lead from row to row, and from a row's first thing to its second.
+/** One Tab stop for a whole list: the arrow keys lead from row to row, and between the elements of a row.
  *
- * A grid, as the ARIA practices call it, of rows whose cells hold what can be done with them.
- */
+ * The list is a grid as in the ARIA practices: its rows have cells with links and buttons. */
 
 const ROW = "[role=row]";
 const CELL = ":is(a, button):not([role^=menuitem])";
@@ -9,7 +8,7 @@ const CELL = ":is(a, button):not([role^=menuitem])";
 const rowOf = (target: EventTarget | null): HTMLElement | null => (target as HTMLElement | null)?.closest<HTMLElement>(ROW) ?? null;
 const cellsOf = (row: Element | undefined): HTMLElement[] => [...(row?.querySelectorAll<HTMLElement>(CELL) ?? [])];
 
-/** What gets the focus by this key, where `list` holds the rows. */
+/** The element that this key focuses. `list` contains the rows. */
 export function nextCell(list: HTMLElement, { key, target }: KeyboardEvent): HTMLElement | null {
   const row = rowOf(target);
   const column = cellsOf(row ?? undefined).indexOf(target as HTMLElement);
@@ -29,5 +28,5 @@ export function nextCell(list: HTMLElement, { key, target }: KeyboardEvent): HTM
   return move ? (cellsOf(move[0])[move[1]] ?? null) : null;
 }
 
-/** Where one comes into the list from outside it. */
+/** The focus target when entering the list from outside. */
 export const firstCell = (list: HTMLElement): HTMLElement | undefined => cellsOf(list.querySelector(ROW) ?? undefined)[0];

@@ -1,4 +1,4 @@
-/** Where the person is: which conversation is shown, which dialog is open, and what they asked for. */
+/** The state of the web UI: the current conversation, the open dialog, and the user's requests. */
 
 import * as api from "../api/calls";
 import { onSignedOut, Problem } from "../api/client";
@@ -21,22 +21,22 @@ import { keep, settings } from "./settings.svelte";
 import { attempt, tell } from "./toasts.svelte";
 
 export type DialogName = "settings" | "inbox" | "models" | "palette" | "files" | "tools" | "trace" | "evaluations" | "compare" | "review" | "context" | "share" | "none";
-/** Those about the conversation that is shown: they close when it is gone. */
+/** Dialogs about the current conversation: they close when it is deleted. */
 const ABOUT_IT: DialogName[] = ["models", "tools", "trace", "compare", "review", "context", "share"];
 export type SettingsTab = "general" | "setup" | "permissions" | "prompts" | "usage" | "help";
 
 /** Versions of an answer to be seen side by side. */
 export interface Compared {
   view: ConversationView;
-  /** One of them, by the message it begins with: it tells which others there are. */
+  /** One of the versions, as the ID of its first message: it determines the others. */
   answer: string;
-  /** Those to begin with; one that a model was asked for may not be there yet. */
+  /** The initial versions. One that was requested from a model can be missing at first. */
   sides: (string | AskedModel)[];
 }
 
 const words = (parts: { type: string; text?: string }[]): string => parts.map(({ text }) => text ?? "").join("");
 
-/** The answer to a request can be lost where the request was not. */
+/** The response to a request can be lost even if the request arrived. */
 async function arrived(id: string, said: api.Said, known: Set<string>): Promise<boolean> {
   const { messages } = await api.tree(id);
   return messages.some((one) => one.role === "user" && !known.has(one.id) && words(one.parts) === words(said));
@@ -51,20 +51,20 @@ class App {
   traced = $state<string | null>(null);
   compared = $state.raw<Compared | null>(null);
   drawer = $state(false);
-  /** Whether pieces of the page could not be loaded; how often they are asked for again. */
+  /** Whether parts of the web UI could not be loaded, and how often they were requested again. */
   lacking = false;
   returns = $state(0);
-  /** Words for the message field that somebody clicked on. */
+  /** The suggested text that the user clicked, for the message field. */
   suggested = $state<string | null>(null);
-  /** Where something that could not be sent has been put back: the key of a draft. */
+  /** The key of the draft that received text or files that could not be sent. */
   returned = $state<string | null>(null);
-  /** The token of an invitation that somebody opened: kept while they sign in. */
+  /** The token of an invitation that the user opened, kept during the sign-in. */
   invitation = $state<string | null>(null);
-  /** A file of a message that somebody wants to say something about. */
+  /** A file of a message that the user wants to attach to another message. */
   attached = $state.raw<FilePart | null>(null);
   /** Settings chosen before there is a conversation to keep them. */
   planned = $state<ConversationSettings>({});
-  /** Deletions that may still be taken back. */
+  /** Deletions that can still be undone. */
   private pending = new Map<string, ReturnType<typeof setTimeout>>();
 
   readonly chosen = $derived<ConversationSettings>(this.current?.summary?.settings ?? this.planned);
@@ -79,7 +79,7 @@ class App {
     await this.enter();
   }
 
-  /** What follows # in the address is not sent to the server, nor kept in the history. */
+  /** The part after # in the address is neither sent to the server nor kept in the history. */
   private takeInvitation(): void {
     const token = /^#invitation=([\w-]+)$/.exec(location.hash)?.[1];
     if (!token) return;
@@ -101,16 +101,17 @@ class App {
     }
     void attempt(() => list.load());
     this.show(this.fromAddress(), false);
-    if (catalog.me?.user === "local" && catalog.me.model === null && catalog.defaultModel === null) this.openSettings("setup"); // nothing can answer yet
+    // no model can answer yet
+    if (catalog.me?.user === "local" && catalog.me.model === null && catalog.defaultModel === null) this.openSettings("setup");
   }
 
   private fromAddress(): string | null {
     return /^\/c\/([^/]+)/.exec(location.pathname.slice(basePath.length))?.[1] ?? null;
   }
 
-  /** `found`: the message to be shown there, instead of the end. */
+  /** `found`: the message to scroll to instead of the end. */
   show(id: string | null, push = true, found: string | null = null): void {
-    // Asked for before anything is drawn: the answer comes meanwhile.
+    // Request it before rendering: the response arrives meanwhile.
     live.open(id, (event) => this.take(event), () => this.reload(), () => void (this.current?.loaded && this.gone(this.current.id)));
     this.drawer = false;
     const address = withBase(id === null ? "/" : `/c/${id}`);
@@ -119,13 +120,13 @@ class App {
     if (this.current) this.current.sought = found;
     if (id === null) {
       this.planned = this.usual();
-      void this.put(drafts.plan(), false); // what was chosen for it
+      void this.put(drafts.plan(), false); // the choices for it
     } else this.keep(id);
     void catalog.loadTools(id);
-    void inbox.load(); // between two streams, something may go untold
+    void inbox.load(); // events can be lost between two streams
   }
 
-  /** What a new conversation begins with. */
+  /** The settings of a new conversation. */
   private usual(): ConversationSettings {
     const { begins } = settings;
     const model = begins === "last" ? settings.model : begins === "server" ? null : begins;
@@ -156,7 +157,7 @@ class App {
     this.current?.take(event);
   }
 
-  /** It was deleted, or is not shared with you any more. */
+  /** The conversation was deleted, or you no longer have access. */
   private gone(id: string): void {
     if (this.current?.id === id) {
       this.leave(id);
@@ -164,19 +165,20 @@ class App {
       if (!list.hidden.has(id)) tell(t().goneTitle);
     }
     list.drop(id);
-    void inbox.load(); // its tasks went with it
+    void inbox.load(); // its tasks are deleted with it
   }
 
-  /** It was deleted: what was being written goes on elsewhere. */
+  /** The conversation was deleted: its draft moves to a new one. */
   leave(id: string): void {
     drafts.move(id, "new");
     this.show(null);
   }
 
-  // ── saying something ──────────────────────────────────────────────────────────────────────────────
+  // ── sending ───────────────────────────────────────────────────────────────────────────────────────
 
-  /** A running turn is steered, or the message waits in line. Null where it was taken, else where it belongs now: the id of a
-   * conversation, or "new". `agent`: who answers this message alone, instead of the conversation's agent. */
+  /** Send a message: it steers the running turn or is queued. Return null if it was taken, else the key of its
+   * draft: the ID of a conversation, or "new". `agent`: the agent that answers only this message, instead of the
+   * conversation's agent. */
   async say(parts: api.Said, queue: boolean, options: JsonObject = {}, agent: string | null = null): Promise<string | null> {
     const plan = drafts.plan();
     const before = this.current;
@@ -190,7 +192,7 @@ class App {
         this.took(view, await api.send(view.id, parts, { options, agent, compact: view.compact, ...(running ? { queue: true } : {}) }), parts);
         view.compact = false;
       } catch (error) {
-        if (error instanceof Problem && error.status === 409 && !running) { // another tab was faster: this one comes next
+        if (error instanceof Problem && error.status === 409 && !running) { // another tab was faster: queue this message
           this.took(view, await api.send(view.id, parts, { options, agent, queue: true }), parts);
           return true;
         }
@@ -204,7 +206,7 @@ class App {
     return (await this.withdraw(view, plan)) ? "new" : (view as ConversationView).id;
   }
 
-  /** A conversation whose first message was refused: there is nothing in it. False where that is not so. */
+  /** Delete a conversation whose first message was refused. Return false if it has messages. */
   private async withdraw({ id }: ConversationView, plan: Changes): Promise<boolean> {
     try {
       if ((await api.tree(id)).messages.length) return false;
@@ -212,7 +214,7 @@ class App {
       await api.drop(id);
     } catch {
       list.hidden.delete(id);
-      return false; // the server cannot be reached: what is there stays
+      return false; // the server is unreachable: keep the current state
     }
     list.drop(id);
     drafts.move(id, "new");
@@ -221,7 +223,7 @@ class App {
     return true;
   }
 
-  /** False where the turn was over before it could hear, or is another user's: only its sender steers it. */
+  /** Return false if the turn has already ended, or is another user's: only its sender can steer it. */
   private async steer(turn: string, parts: api.Said): Promise<boolean> {
     try {
       await api.steer(turn, parts);
@@ -232,11 +234,11 @@ class App {
     }
   }
 
-  /** It is followed before anything is said in it, so that nothing is missed, and needs no loading: it is empty. */
+  /** Follow the conversation before the first message, so that no event is missed. It is empty and needs no loading. */
   private async begin(): Promise<ConversationView> {
     const made = await api.create($state.snapshot(this.planned) as ConversationSettings);
     list.put(made);
-    drafts.move("new", made.id); // what was typed since
+    drafts.move("new", made.id); // text typed since
     drafts.setPlan({});
     this.show(made.id);
     const view = this.current as ConversationView;
@@ -245,7 +247,7 @@ class App {
     return view;
   }
 
-  /** The stream tells of it, too; this is sooner. */
+  /** The stream reports the message, too, but later. */
   private took(view: ConversationView, begun: Begun, parts: api.Said): void {
     const id = begun.message;
     if (!id || !view.loaded || view.running || view.messages.has(id)) return;
@@ -253,7 +255,7 @@ class App {
     view.put({ ...emptyMessage(id, view.id, parent, "user", begun.turn), parts: parts.map(whole) });
   }
 
-  /** Several turns, where several models answer at once. */
+  /** Several turns can run if several models answer at the same time. */
   async stop(): Promise<void> {
     const turns = this.current?.mayTakePart ? this.current.live : [];
     await attempt(() => Promise.all(turns.map((turn) => api.cancel(turn.id))));
@@ -261,12 +263,12 @@ class App {
 
   // ── a conversation as a whole ─────────────────────────────────────────────────────────────────────
 
-  /** `usual`: a new conversation begins with this model, too. */
+  /** `usual`: new conversations start with this model, too. */
   async choose(changes: Changes, usual = true): Promise<void> {
     await attempt(() => this.put(changes, usual));
   }
 
-  /** The same; what goes wrong is thrown. */
+  /** The same, but throws errors. */
   async put(changes: Changes, usual = true): Promise<void> {
     const view = this.current;
     const remember = (): void => {
@@ -286,7 +288,7 @@ class App {
     if ("tools" in changes || "agent" in changes) await catalog.loadTools(view.id, true);
   }
 
-  /** An answer may come after later news: what the stream has told since holds. */
+  /** A response can arrive after later events: what the stream has reported since is valid. */
   private async change(id: string, changes: ConversationChange): Promise<true> {
     const before = list.known.get(id);
     const changed = await api.change(id, changes);
@@ -323,7 +325,7 @@ class App {
     tell(t().forked, "note", { label: t().backToOriginal, run: () => this.show(view.id) }, 8);
   }
 
-  /** Hidden at once, gone after some seconds: until then it can be taken back. */
+  /** Hide it immediately and delete it after some seconds: until then the user can undo it. */
   deleteSoon(id: string): void {
     const wasShown = this.current?.id === id;
     list.hidden.set(id, true);
@@ -336,7 +338,7 @@ class App {
     }, 6);
   }
 
-  /** Who takes the deletion back, or goes back to it, may say something there. */
+  /** Cancel the deletion: the user undid it, or opened the conversation again and can send messages. */
   private keep(id: string): void {
     if (!this.pending.has(id)) return;
     clearTimeout(this.pending.get(id));
@@ -352,7 +354,7 @@ class App {
     else list.hidden.delete(id);
   }
 
-  /** The page is being closed, or left: what was deleted stays deleted. */
+  /** The web UI is being closed: complete the pending deletions. */
   async deleteNow(): Promise<void> {
     await Promise.all([...this.pending.keys()].map((id) => this.deleteFor(id)));
   }

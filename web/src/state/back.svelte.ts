@@ -1,4 +1,4 @@
-/** What is asked of the server when it is shown, and again when the connection is back: it may not have been heard. */
+/** Request data when a component is shown, and again after a reconnect, because events can be lost in between. */
 
 import { untrack } from "svelte";
 

@@ -1,4 +1,4 @@
-/** What the server offers: models, agents, tools, prompts. Asked for once, and again where it may have changed. */
+/** What the server offers: models, agents, tools, prompts. Requested once, and again after a possible change. */
 
 import * as api from "../api/calls";
 import type { ServerPromptView } from "../api/generated";
@@ -9,7 +9,7 @@ import { tell } from "./toasts.svelte";
 
 class Catalog {
   me = $state.raw<Me | null>(null);
-  /** Those that the server knows by name, then those of providers' own lists that were asked for. */
+  /** Models that the server knows by name, then those of requested provider lists. */
   readonly models = $derived.by(() => {
     const names = new Set(this.known.map(({ name }) => name));
     return [...this.known, ...this.listed.filter(({ name }) => !names.has(name))];
@@ -18,15 +18,15 @@ class Catalog {
   private listed = $state.raw<Model[]>([]);
   defaultModel = $state.raw<string | null>(null);
   providers = $state.raw<Provider[]>([]);
-  /** By type of model, a schema of its options. */
+  /** A schema of options for each type of model. */
   options = $state.raw<Record<string, unknown>>({});
   agents = $state.raw<Agent[]>([]);
   groups = $state.raw<Group[]>([]);
   prompts = $state.raw<Prompt[]>([]);
-  /** Of MCP servers: asked for when somebody looks for a prompt, since that may start them. */
+  /** Prompts of MCP servers: requested when the user searches for one, because that can start the servers. */
   serverPrompts = $state.raw<ServerPromptView[]>([]);
   private groupsOf: string | null | undefined = undefined;
-  /** Whether somebody wanted more than the first screen shows. */
+  /** Whether the user wanted more than the first screen shows. */
   private all = false;
 
   private readonly offered = $derived.by(() => {
@@ -45,22 +45,23 @@ class Catalog {
       this.providers = models.value.providers;
       this.options = models.value.options;
       this.listed = this.listed.filter(({ name }) => this.providers.some((one) => one.ready && name.startsWith(`${one.name}/`)));
-      for (const { name } of withoutModels(this.providers, models.value.items)) void this.loadListOf(name).catch(() => undefined); // asked again by who wants it
+      // the component that needs it requests it again
+      for (const { name } of withoutModels(this.providers, models.value.items)) void this.loadListOf(name).catch(() => undefined);
     } else tell(t().modelsFailed(String((models.reason as Error).message)), "error", { label: t().retry, run: this.reload });
     if (prompts.status === "fulfilled") this.prompts = prompts.value;
   }
 
   private readonly reload = (): void => void this.load().catch(() => undefined);
 
-  /** Also models that lack something, and what tools are for. */
+  /** Also load models that are not ready, and the descriptions of tools. */
   async loadAll(): Promise<void> {
     if (this.all) return;
     this.all = true;
-    if (this.me === null) return; // the first load brings it
+    if (this.me === null) return; // the first load includes it
     await Promise.all([this.load(), this.groupsOf === null && this.loadTools(null, true)]).catch(() => (this.all = false));
   }
 
-  /** What a provider says it has, kept for every list of models. */
+  /** A provider's list of models, kept for every model dialog. */
   async loadListOf(provider: string): Promise<void> {
     const { items } = await api.modelsOf(provider);
     this.listed = [...this.listed.filter((model) => !model.name.startsWith(`${provider}/`)), ...items];
@@ -73,7 +74,7 @@ class Catalog {
       const groups = await api.tools(conversation, !this.all && !again);
       if (this.groupsOf === conversation) this.groups = groups;
     } catch {
-      this.groupsOf = undefined; // asked again with the next conversation
+      this.groupsOf = undefined; // requested again with the next conversation
     }
   }
 
@@ -85,22 +86,22 @@ class Catalog {
     this.serverPrompts = await api.serverPrompts().catch(() => this.serverPrompts);
   }
 
-  /** The name under which a group knows a tool that the model calls by another. */
+  /** The name of a tool in its group. The model can use another name for it. */
   tool(offeredAs: string): ToolInfo | undefined {
     return this.offered.get(offeredAs);
   }
 
-  /** A model that can be asked now. */
+  /** Whether a model can answer now. */
   ofType(type: Model["type"]): Model | undefined {
     return this.models.find((model) => model.ready && model.type === type);
   }
 
-  /** The name of the model that answers under these settings. */
+  /** The name of the model that answers with these settings. */
   modelOf(chosen: ConversationSettings): string | null {
     return chosen.model ?? this.me?.model?.name ?? this.defaultModel;
   }
 
-  /** Whether it is the small one that comes along, which has words of its own on the first screen. */
+  /** Whether it is the bundled model, which has a separate text on the first screen. */
   inTheBox(chosen: ConversationSettings): boolean {
     return this.modelOf(chosen) === "local/smollm2";
   }

@@ -1,4 +1,4 @@
-/** The time in seconds, which moves only while somebody looks at it. */
+/** The time in seconds, updated only while a component reads it. */
 
 import { createSubscriber } from "svelte/reactivity";
 

@@ -1,4 +1,4 @@
-/** One conversation as the page shows it: fed by the live stream, read by the components. */
+/** The client state of one conversation: the live stream updates it, components read it. */
 
 import { SvelteMap, SvelteSet } from "svelte/reactivity";
 
@@ -20,16 +20,16 @@ import { blocks, Branches } from "./tree";
 export interface Progress {
   last: Json;
   log: string;
-  /** Pieces of one output, which break their lines themselves; else each report is a line. */
+  /** Whether the reports are chunks of one output with line breaks; otherwise each report is a line. */
   pieces: boolean;
 }
-/** A file of a reply on its way: a picture as it looks by now, or how many bytes of a sound are here. */
+/** A file of a reply in progress: the current state of an image, or the number of received bytes of a sound. */
 export interface Arriving {
   index: number;
   file: FilePart;
   bytes: number | null;
 }
-/** The provider is asked again, at this time in seconds; 0 where that is not known. */
+/** The time in seconds of the next request to the provider; 0 if it is not known. */
 export interface Retry {
   at: number;
   reason: Sentence;
@@ -37,9 +37,9 @@ export interface Retry {
 export type TurnView = Turn & {
   usage?: Usage;
   error?: Sentence | null;
-  /** The user who sent it: not always whose message it answers. */
+  /** The user who sent it: not always the author of the message that it answers. */
   by?: string;
-  /** The limit it ended at, in the server's words. */
+  /** The limit at which it ended, as the server's sentence. */
   limit?: Sentence | null;
   retry?: Retry | null;
 };
@@ -50,7 +50,7 @@ export interface Note {
 }
 
 const LOG_KEPT = 200_000;
-const DOUBT = 1500; // milliseconds that the stream may be behind the list
+const DOUBT = 1500; // milliseconds that the stream can lag behind the list
 
 export class ConversationView {
   summary = $state.raw<Summary | null>(null);
@@ -59,24 +59,24 @@ export class ConversationView {
   readonly turns = new SvelteMap<string, TurnView>();
   readonly questions = new SvelteMap<string, Question>();
   readonly progress = new SvelteMap<string, Progress>();
-  /** By turn: files that are being made. */
+  /** Files that are being generated, by turn. */
   readonly arriving = new SvelteMap<string, Arriving[]>();
-  /** Calls that the server said a client is to run. */
+  /** Calls that the server assigned to a client. */
   readonly forClient = new SvelteSet<string>();
   notes = $state.raw<Note[]>([]);
-  /** The message of the person that is being edited. */
+  /** The user's message that is being edited. */
   edited = $state<string | null>(null);
-  /** Whether the next message is to have what came before summarized. */
+  /** Whether to summarize the previous messages with the next message. */
   compact = false;
-  /** How often something was said in this tab. */
+  /** The number of messages sent in this tab. */
   said = $state(0);
-  /** The message that a search led to: shown, and brought into view. */
+  /** The message that a search led to: shown, and scrolled into view. */
   sought = $state<string | null>(null);
-  /** When the stream last told something of a turn, in seconds. */
+  /** The time in seconds of the stream's last event for each turn. */
   readonly heard = new Map<string, number>();
-  /** What was sent and no turn has taken yet. */
+  /** Sent messages that no turn has taken yet. */
   queue = $state.raw<Pick<Tree, "queued" | "steering">>({ queued: [], steering: [] });
-  /** The users who have it open, if it is shared. */
+  /** The users who have the conversation open, if it is shared. */
   present = $state.raw<PresentUser[]>([]);
 
   private shape = $state(0);
@@ -92,7 +92,7 @@ export class ConversationView {
     this.folding = this.newFold();
   }
 
-  // ── what components read ──────────────────────────────────────────────────────────────────────────
+  // ── read by components ────────────────────────────────────────────────────────────────────────────
 
   private readonly line = $derived.by(() => this.summary ?? list.known.get(this.id));
   readonly shared = $derived.by(() => (this.line ? this.line.shared || (catalog.me !== null && !isMe(this.line.owner)) : false));
@@ -100,18 +100,18 @@ export class ConversationView {
   readonly mayAnswer = $derived(this.rights >= ANSWER);
   readonly mayTakePart = $derived(this.rights >= TAKE_PART);
 
-  /** Who sent something: an unnamed one is the owner's. */
+  /** The sender of a message: without a name, it is the owner. */
   sender(by: string | null | undefined): string {
     return by ?? this.line?.owner ?? "";
   }
 
-  /** Who sent what a turn works on. */
+  /** The sender of a turn, or of the message that it works on. */
   senderOf(turn: string): string {
     const known = this.turns.get(turn);
     return known?.by || this.sender(this.messages.get(known?.message ?? "")?.by);
   }
 
-  /** A turn that answers a message again may be another user's than the message. */
+  /** If a turn answers a message again, its sender can differ from the message's. */
   private async learnSender(turn: string): Promise<void> {
     if (!this.shared) return;
     const by = await api.turn(turn).then((found) => found.by, () => undefined);
@@ -131,7 +131,7 @@ export class ConversationView {
 
   readonly blocks = $derived.by(() => blocks(this.path, (id) => this.kinds.get(id)));
 
-  /** Live turns that work on what is shown. */
+  /** Live turns on the visible path. */
   readonly live = $derived.by(() => {
     const shown = new Set(this.path);
     return [...this.turns.values()].filter((turn) => turn.live && (shown.has(turn.message) || !this.branches.has(turn.message)));
@@ -139,7 +139,7 @@ export class ConversationView {
 
   readonly running = $derived(this.live.at(-1) ?? null);
 
-  /** The limit that the last turn shown ended at: null where there was none, "" where it is not known which. */
+  /** The limit at which the last visible turn ended: null if there was none, "" if it is not known which. */
   readonly limit = $derived.by(() => {
     const turn = this.messages.get(this.path.at(-1) ?? "")?.turn;
     if (!turn || this.running) return null;
@@ -147,7 +147,7 @@ export class ConversationView {
     return ended ? ended.limit || null : this.limitOf(turn);
   });
 
-  /** After a reload its answer tells; where there is none, its calls tell that there was a limit. */
+  /** After a reload, the answer contains the limit. Without an answer, skipped calls show that there was a limit. */
   private limitOf(turn: string): Sentence | null {
     const messages = this.path.flatMap((id) => this.messages.get(id) ?? []).filter((message) => message.turn === turn);
     const told = messages.at(-1)?.metadata;
@@ -155,22 +155,22 @@ export class ConversationView {
     return messages.some(({ parts }) => parts.some((part) => part.type === "call" && part.state === "skipped")) ? "" : null;
   }
 
-  /** Roles do not change, so blocks need not look at messages that are being written. */
+  /** Roles do not change, so `blocks` need not read messages that are being written. */
   private kinds = new Map<string, Pick<Message, "role" | "author">>();
 
   versions(id: string): string[] {
     void this.shape;
-    return [...this.branches.versions(id)]; // a list that grows in place looks unchanged to who derives from it
+    return [...this.branches.versions(id)]; // a copy, because derived values do not notice a list that is changed in place
   }
 
-  /** The messages of an answer on its own branch, from this one until a person says something. */
+  /** The messages of an answer on its branch, from this one to the next user message. */
   answerFrom(id: string): string[] {
     void this.shape;
     const path = this.branches.path(this.branches.tip(id));
     return blocks(path, (one) => this.kinds.get(one)).find((block) => block.ids.includes(id))?.ids ?? [];
   }
 
-  /** What the program of a call has called so far. */
+  /** The calls that the program of a call has made so far. */
   innerOf(call: string): CallPart[] {
     for (const { inner } of this.messages.values()) {
       const made = (inner ?? []).filter(({ made_in }) => made_in?.call === call);
@@ -183,7 +183,7 @@ export class ConversationView {
     return [...this.questions.values()].filter((question) => question.call === call);
   }
 
-  // ── what the stream tells ─────────────────────────────────────────────────────────────────────────
+  // ── stream events ─────────────────────────────────────────────────────────────────────────────────
 
   take(event: LiveEvent): void {
     switch (event.type) {
@@ -207,7 +207,7 @@ export class ConversationView {
     }
   }
 
-  /** The list may know more than the stream told: then the whole is fetched anew. */
+  /** If the list knows more than the stream reported, fetch the whole conversation again. */
   private changed(summary: Summary): void {
     this.summary = summary;
     clearTimeout(this.doubt);
@@ -249,7 +249,8 @@ export class ConversationView {
     if (lost) this.note(lost, t().writtenAnew);
   }
 
-  /** The turn whose reply was read in part and is not in the snapshot: the server stopped, and asks for it anew. */
+  /** The turn whose reply was partly shown and is missing from the snapshot: the server stopped and requests it
+   * again. */
   private lostReply(tree: Tree): string | null {
     const known = new Set(tree.messages.map(({ id }) => id));
     const begun = [...this.messages.values()].find(
@@ -262,7 +263,7 @@ export class ConversationView {
     if (text) this.notes = [...this.notes.slice(-20), { id: ++this.noteCount, turn, text }];
   }
 
-  /** A message that this page knows before the stream tells of it. */
+  /** Add a message before the stream reports it. */
   put(message: Message): void {
     this.kinds.set(message.id, { role: message.role, author: message.author });
     if (this.branches.add(message.id, message.parent)) this.shape++;
@@ -270,7 +271,7 @@ export class ConversationView {
     this.folding.know(message);
   }
 
-  /** Answered, by us or somebody else: the stream will tell, too. */
+  /** An approval request was answered, by you or another user. The stream will report it, too. */
   settle(question: string): void {
     this.questions.delete(question);
   }
@@ -278,7 +279,7 @@ export class ConversationView {
   private takeTurn(event: TurnEvent): void {
     const { turn } = event;
     this.heard.set(turn, Date.now() / 1000);
-    if (this.turns.get(turn)?.retry) this.changeTurn(turn, { retry: null }); // whatever comes next, the wait is over
+    if (this.turns.get(turn)?.retry) this.changeTurn(turn, { retry: null }); // any event ends the wait
     switch (event.type) {
       case "turn.start":
         this.began(turn, event.message);
@@ -311,8 +312,8 @@ export class ConversationView {
         this.put(event.message);
         break;
       case "notice":
-        if (event.kind === "title") break; // the summary brings it
-        if (event.kind === "source") void catalog.loadTools(this.id, true); // it is told at the tools
+        if (event.kind === "title") break; // the summary contains it
+        if (event.kind === "source") void catalog.loadTools(this.id, true); // the tools dialog shows it
         else this.note(turn, saidIn(event, "text"));
         break;
       case "call.asked":
@@ -379,7 +380,7 @@ export class ConversationView {
     for (const question of this.questions.values()) if (which(question)) this.questions.delete(question.id);
   }
 
-  /** A newer picture takes the place of the one before; a piece of sound adds to what is here. */
+  /** A newer image replaces the previous one. A chunk of sound adds to the received bytes. */
   private arrives(turn: string, { file, index, offset }: Pick<EventOf<"file.partial">, "file" | "index" | "offset">): void {
     const others = (this.arriving.get(turn) ?? []).filter((one) => one.index !== index);
     const bytes = offset === null ? null : offset + (file.size ?? 0);
@@ -394,9 +395,9 @@ export class ConversationView {
     this.progress.set(call, { last: value, log: (log + between + text).slice(-LOG_KEPT), pieces });
   }
 
-  // ── what the stream left out ──────────────────────────────────────────────────────────────────────
+  // ── missing from the stream ───────────────────────────────────────────────────────────────────────
 
-  /** Messages that the page has not heard of, without touching those that are being written. */
+  /** Fetch unknown messages without touching those that are being written. */
   private async refetch(): Promise<void> {
     if (this.refetching) return;
     this.refetching = true;
@@ -406,7 +407,7 @@ export class ConversationView {
       this.flush();
       this.shape++;
     } catch {
-      // the stream's next snapshot will bring them
+      // The stream's next snapshot will contain them.
     } finally {
       this.refetching = false;
     }
@@ -416,7 +417,7 @@ export class ConversationView {
     try {
       for (const question of await api.questions(this.id)) this.questions.set(question.id, question);
     } catch {
-      // shown with the next snapshot
+      // The next snapshot will show them.
     }
   }
 

@@ -1,11 +1,11 @@
-/** Events in, messages out: the page's twin of the server's `messages/fold.py`. No DOM, no network. */
+/** Fold events into messages: the web UI's twin of the server's `messages/fold.py`. No DOM, no network. */
 
 import type { TurnEvent } from "../api/events";
 import type { CallPart, Json, Message, Part, ReasoningPart, TextPart } from "../api/types";
 
 type Open = "text" | "reasoning";
 
-/** A reply while it arrives. Closed parts keep their identity, so that only what changed is drawn again. */
+/** A reply while it arrives. Closed parts keep their identity, so that only changed parts are rendered again. */
 export class Draft {
   private parts: Part[] = [];
   private open = new Map<Open, number>();
@@ -23,7 +23,7 @@ export class Draft {
     this.reopen();
   }
 
-  /** A snapshot does not say whether its last part is over. A delta that follows belongs to it. */
+  /** A snapshot does not say whether its last part is closed. A delta that follows belongs to it. */
   private reopen(): void {
     const last = this.parts.at(-1);
     if (this.head.finish || !last) return;
@@ -134,14 +134,15 @@ export class Draft {
         if (event.reason) this.head.metadata = { ...this.head.metadata, reason: event.reason };
         break;
       case "error":
-        if (this.head.finish && this.head.finish !== "error") break; // this reply was whole: another message tells of it
+        // this reply was complete: another message contains the error
+        if (this.head.finish && this.head.finish !== "error") break;
         this.open.clear();
         this.parts.push({ type: "error", message: event.message, kind: event.kind, retryable: event.retryable, said: event.said });
         break;
     }
   }
 
-  /** Sources belong to the text that came last, even where it is over. */
+  /** Sources belong to the last text, even if it is closed. */
   private cite(citations: TextPart["citations"]): void {
     let place = this.open.get("text") ?? this.parts.findLastIndex((part) => part.type === "text");
     if (place < 0) place = this.parts.push(emptyText()) - 1;
@@ -158,7 +159,7 @@ export class Draft {
     this.head = { ...this.head, metadata: { ...this.head.metadata, logprobs } };
   }
 
-  /** What was heard has its language, length and segments beside its words. */
+  /** A transcript has a language, a duration and segments besides its text. */
   private heard(transcript: Json | undefined): void {
     if (!transcript || typeof transcript !== "object" || Array.isArray(transcript)) return;
     this.head = { ...this.head, metadata: { ...this.head.metadata, transcript } };
@@ -212,13 +213,13 @@ function emptyCall({ call: id, tool, provider_id, format, guessed }: Begun): Cal
   return { type: "call", id, tool, arguments: {}, state: "pending", provider_id, format, guessed, ...later, partial: "" };
 }
 
-/** What every message has, whoever wrote it. */
+/** The fields that every message has. */
 export function emptyMessage(id: string, conversation: string, parent: string | null, role: Message["role"], turn: string): Message {
   const later = { author: null, model: null, finish: null, usage: null, metadata: {}, inner: [], by: null };
   return { id, conversation, parent, role, parts: [], turn, created: Date.now() / 1000, ...later };
 }
 
-/** Which draft an event belongs to: replies by their turn's last step, calls by the message they stand in. */
+/** Map events to drafts: replies by their turn's last step, calls by the message that contains them. */
 export class Fold {
   private drafts = new Map<string, Draft>();
   private current = new Map<string, string>();
@@ -229,7 +230,7 @@ export class Fold {
     private readonly find: (id: string) => Message | undefined,
   ) {}
 
-  /** What is there already: calls are found in it, and replies that are not over go on from it. */
+  /** Register an existing message: its calls can be found, and an unfinished reply continues. */
   know(message: Message): void {
     for (const part of message.parts) if (part.type === "call") this.homes.set(part.id, message.id);
     for (const call of message.inner ?? []) this.homes.set(call.id, message.id);
@@ -237,7 +238,7 @@ export class Fold {
     if (unfinished && message.turn) this.current.set(message.turn, message.id);
   }
 
-  /** The id of the message that an event changed, if it changed one. */
+  /** Apply an event. Return the ID of the message that it changed, if any. */
   apply(event: TurnEvent): string | null {
     const { turn } = event;
     switch (event.type) {
@@ -281,12 +282,12 @@ export class Fold {
       case "message.end":
       case "error":
         return this.into(this.current.get(turn), event);
-      default: // what changes no message, and what a newer server may tell
+      default: // events that change no message, and events of a newer server
         return null;
     }
   }
 
-  /** The message as it stands after what was applied. */
+  /** The message after the applied events. */
   message(id: string): Message | undefined {
     return this.drafts.get(id)?.message;
   }
@@ -305,7 +306,7 @@ export class Fold {
   }
 }
 
-/** The messages a whole turn's events tell of, in the order in which they began. */
+/** The messages in the events of a whole turn, in the order in which they began. */
 export function fold(events: Iterable<TurnEvent>, conversation = "", turn = ""): Message[] {
   const messages = new Map<string, Message>();
   const folding = new Fold(conversation, (id) => messages.get(id));

@@ -1,4 +1,4 @@
-/** Work that is done once per animation frame, however often it is asked for. */
+/** Run work once per animation frame, however often it is requested. */
 
 export function perFrame(work: () => void): () => void {
   let due = false;
@@ -10,6 +10,6 @@ export function perFrame(work: () => void): () => void {
     if (due) return;
     due = true;
     if (document.visibilityState === "visible") requestAnimationFrame(run);
-    else setTimeout(run, 250); // hidden tabs have no frames
+    else setTimeout(run, 250); // hidden tabs have no animation frames
   };
 }

@@ -1,4 +1,4 @@
-/** Everything that waits for this person, of all conversations and tasks: counted, shown in one list, answered. */
+/** All approval requests that wait for this user, in all conversations and tasks: counted, listed, answered. */
 
 import * as api from "../api/calls";
 import { Problem } from "../api/client";
@@ -11,19 +11,19 @@ import { ANSWER, isMe, rightsIn } from "./rights";
 import { allowHere, settings } from "./settings.svelte";
 import { attempt, tell } from "./toasts.svelte";
 
-const PAUSE = 120; // milliseconds: several changes are often told at once
+const PAUSE = 120; // milliseconds: several changes often arrive together
 
 class Inbox {
   questions = $state.raw<Question[]>([]);
-  private answered = new Set<string>(); // what was asked for before an answer may arrive after it
+  private answered = new Set<string>(); // a list that was requested before an answer can arrive after it
   private known = new Set<string>();
   private changed = new Set<string>();
   private timer: ReturnType<typeof setTimeout> | undefined;
-  private loading: Promise<void> = Promise.resolve(); // one after the other: an older answer never comes last
+  private loading: Promise<void> = Promise.resolve(); // one after the other, so that an older response never arrives last
 
   readonly count = $derived(this.questions.length);
 
-  /** Of a conversation and of those that its calls opened. */
+  /** The approval requests of a conversation and of those that its calls opened. */
   of(conversation: string): Question[] {
     return this.questions.filter((question) => {
       let id: string | undefined = question.conversation;
@@ -32,7 +32,7 @@ class Inbox {
     });
   }
 
-  /** What waits in this conversation changed. */
+  /** The approval requests of this conversation changed. */
   soon(conversation: string): void {
     this.changed.add(conversation);
     clearTimeout(this.timer);
@@ -43,7 +43,7 @@ class Inbox {
     }, PAUSE);
   }
 
-  /** Everything, a chunk at a time. */
+  /** Load all approval requests, chunk by chunk. */
   load(): Promise<void> {
     return this.one(async () => {
       const found: Question[] = [];
@@ -58,7 +58,7 @@ class Inbox {
     });
   }
 
-  /** A conversation for which nothing waits any more needs no request. */
+  /** If nothing waits in a conversation, no server request is needed. */
   private async loadOf(conversation: string): Promise<void> {
     const waits = list.known.get(conversation)?.waiting !== 0;
     const found = waits ? await api.questions(conversation) : [];
@@ -66,7 +66,8 @@ class Inbox {
   }
 
   private one(work: () => Promise<void>): Promise<void> {
-    return (this.loading = this.loading.then(work).catch(() => undefined)); // the stream tells when the server is there again
+    // the stream reports when the server is reachable again
+    return (this.loading = this.loading.then(work).catch(() => undefined));
   }
 
   private async put(found: Question[]): Promise<void> {
@@ -78,17 +79,18 @@ class Inbox {
     if (fresh[0]) notify(t().questionReady(visible(fresh[0].tool)), fresh[0].conversation);
   }
 
-  /** One that is older than those in the list is shown there, too, while it waits. */
+  /** A conversation older than the loaded ones is listed, too, while an approval request waits in it. */
   private async learn(conversation: string): Promise<void> {
     if (list.known.has(conversation)) return;
     try {
       list.put(await api.conversation(conversation));
     } catch {
-      // it has no title then
+      // The conversation then has no title here.
     }
   }
 
-  /** Whether this answer counts. The first one does: where another was quicker, that is told, and is no error. */
+  /** Return whether this answer counts. Only the first answer does. If another one was faster, show a notice instead
+   * of an error. */
   async answer(question: Question, decision: Decision): Promise<boolean> {
     let first = true;
     try {
@@ -114,7 +116,7 @@ class Inbox {
   }
 }
 
-/** A notification of the system, while the web UI is not in view. */
+/** Show a desktop notification while the web UI is not in view. */
 export function notify(words: string, conversation: string): void {
   if (!settings.notify || document.visibilityState === "visible" || !("Notification" in window)) return;
   if (Notification.permission !== "granted") return;

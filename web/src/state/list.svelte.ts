@@ -1,4 +1,4 @@
-/** The conversations of this person: found by the server, kept fresh by the stream. */
+/** The user's conversations: searched by the server, updated by the stream. */
 
 import { SvelteMap } from "svelte/reactivity";
 
@@ -8,17 +8,18 @@ import type { Summary } from "../api/types";
 class ConversationList {
   readonly known = new SvelteMap<string, Summary>();
   search = $state("");
-  /** What is shown besides what a search finds: all that are not in the archive, those in it, or those with a tag. */
+  /** The filter when there is no search: all conversations outside the archive, the archived ones, or those with a
+   * tag. */
   filter = $state.raw<api.ListFilter>({});
   tags = $state.raw<string[]>([]);
   loaded = $state(false);
   private found = $state.raw<string[] | null>(null);
   private next = $state.raw<string | null>(null);
   private asked: AbortController | null = null;
-  /** Deleted here, with a while to take it back. */
+  /** Deleted here, and still undoable for a while. */
   readonly hidden = new SvelteMap<string, true>();
 
-  /** Newest first; with a search, in the order in which the server found them. */
+  /** Newest first; with a search, in the server's order. */
   readonly shown = $derived.by(() => {
     const all =
       this.found === null
@@ -41,7 +42,7 @@ class ConversationList {
       .sort((a, b) => a.created - b.created);
   }
 
-  /** Of a conversation and those below it. */
+  /** The number of approval requests in a conversation and those below it. */
   waiting(item: Summary): number {
     return this.childrenOf(item.id).reduce((sum, child) => sum + this.waiting(child), item.waiting);
   }
@@ -51,7 +52,7 @@ class ConversationList {
     const asked = (this.asked = new AbortController());
     const search = this.search.trim();
     const before = new Map(this.known);
-    const untold = ({ id }: Summary): boolean => this.known.get(id) === before.get(id); // since it was asked for
+    const untold = ({ id }: Summary): boolean => this.known.get(id) === before.get(id); // unchanged since the request
     try {
       const plain = !search && !this.filter.archived && !this.filter.tag;
       const page = await api.conversations(search, null, this.filter, asked.signal);
@@ -61,7 +62,7 @@ class ConversationList {
         const known = this.known.get(item.id);
         if (untold(item)) this.known.set(item.id, item);
         else if (known) {
-          // A snapshot leaves the role out, so only one that changed since is news.
+          // A snapshot omits the role, so only a role that changed since is new.
           const told = known.role !== before.get(item.id)?.role ? known.role : null;
           this.known.set(item.id, { ...known, snippet: item.snippet, found: item.found, role: told ?? item.role });
         }
@@ -98,7 +99,7 @@ class ConversationList {
     this.next = page.next;
   }
 
-  /** What a search found in it stays, and your role, which a snapshot leaves out. */
+  /** Keep the search results, and your role, which a snapshot omits. */
   put(item: Summary): void {
     const { snippet, found, role } = this.known.get(item.id) ?? item;
     this.known.set(item.id, { ...item, snippet, found, role: item.role ?? role });
@@ -112,5 +113,5 @@ class ConversationList {
 
 export const list = new ConversationList();
 
-/** Tags as they are typed, with commas between them. */
+/** The tags in a text, separated by commas. */
 export const tagsIn = (text: string): string[] => text.split(/[,，]/).map((tag) => tag.trim()).filter(Boolean);

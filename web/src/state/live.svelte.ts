@@ -1,4 +1,4 @@
-/** The one stream of this tab: opened for the conversation shown, let go of while the tab is hidden. */
+/** The single stream of this tab: opened for the current conversation, closed while the tab is hidden. */
 
 import { signedOut } from "../api/client";
 import type { LiveEvent } from "../api/events";
@@ -13,7 +13,7 @@ class Live {
   private stream: LiveStream | null = null;
   private restTimer: ReturnType<typeof setTimeout> | undefined;
 
-  /** From now on, news of this conversation and of the list. After a lost connection, news may be missing. */
+  /** Follow the events of this conversation and of the list. After a lost connection, events can be missing. */
   open(conversation: string | null, onEvent: (event: LiveEvent) => void, onReturn: () => void, onGone: () => void): void {
     this.stream?.stop();
     const query = conversation === null ? "" : `?conversation=${encodeURIComponent(conversation)}`;
@@ -35,13 +35,13 @@ class Live {
     void stream.run();
   }
 
-  /** A browser allows six connections to a host: a tab that nobody sees gives its own back. */
+  /** A browser allows six connections per host, so a hidden tab closes its connection. */
   watchVisibility(): void {
     document.addEventListener("visibilitychange", () => {
       clearTimeout(this.restTimer);
       if (document.visibilityState === "hidden" && !settings.notify) {
         this.restTimer = setTimeout(() => {
-          if (this.connection === "gone") return; // there is nothing to come back to
+          if (this.connection === "gone") return; // the conversation no longer exists
           this.stream?.rest();
           this.connection = "resting";
         }, HIDDEN_FOR);

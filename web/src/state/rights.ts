@@ -1,4 +1,4 @@
-/** What you may do in a conversation. Each right includes those before it. */
+/** Your rights in a conversation. Each right includes those before it. */
 
 import type { Summary } from "../api/types";
 import { catalog } from "./catalog.svelte";
@@ -12,7 +12,7 @@ const RIGHTS: Partial<Record<string, number>> = { reads: READ, answers: ANSWER, 
 
 export const isMe = (user: string): boolean => user === catalog.me?.user;
 
-/** One that is not stored yet is yours. A snapshot leaves the role out: the list has it. */
+/** A conversation that is not stored yet is yours. A snapshot omits the role, so the list supplies it. */
 export function rightsIn(item: Summary | null | undefined): number {
   if (!item?.owner || isMe(item.owner)) return OWN;
   return RIGHTS[item.role ?? list.known.get(item.id)?.role ?? ""] ?? READ;

@@ -1,4 +1,4 @@
-/** What a person likes, kept in this browser. */
+/** The user's preferences, kept in this browser. */
 
 import { SvelteSet } from "svelte/reactivity";
 
@@ -13,24 +13,24 @@ interface Kept {
   /** Enter sends, or Ctrl/Cmd+Enter does. */
   sendKey: "enter" | "mod-enter";
   remoteImages: "ask" | "always";
-  /** What a message sent while a turn runs does. */
+  /** The effect of a message sent while a turn runs. */
   whileRunning: "steer" | "queue";
   sidebar: boolean;
-  /** Conversations in which the tools of this browser run without a click, and CONVERSATION/TOOL for single tools. */
+  /** Conversations in which browser tools run without a click, and CONVERSATION/TOOL for single tools. */
   runHere: string[];
-  /** A desktop notification when something waits and the page is not seen. */
+  /** Whether to show a desktop notification when something waits and the web UI is not in view. */
   notify: boolean;
-  /** The model that was chosen last; null: the server's own. */
+  /** The model that was chosen last; null: the server's default. */
   model: string | null;
-  /** Models that were chosen, the newest first. */
+  /** Recently chosen models, newest first. */
   recent: string[];
-  /** Kinds of files that go to a model though nobody lists what it takes. */
+  /** Kinds of files to send to a model although it is unknown what it accepts. */
   anyway: Record<string, string[]>;
-  /** What new conversations begin with: that one (`last`), the server's own (`server`), or a model by its name. */
+  /** The model of new conversations: the last one (`last`), the server's default (`server`), or a model by its name. */
   begins: string;
-  /** How changes of files are shown, where there is room for both. */
+  /** How file changes are shown, if there is room for both. */
   diff: "unified" | "split";
-  /** Of models that make pictures, listen or speak, by their names. */
+  /** Options of image and speech models, by model name. */
   options: Record<string, JsonObject>;
 }
 
@@ -56,16 +56,16 @@ function kept(): Partial<Kept> {
   try {
     return JSON.parse(localStorage.getItem(KEY) ?? "{}") as Partial<Kept>;
   } catch {
-    return {}; // storage is off, or holds something else
+    return {}; // storage is disabled, or contains something else
   }
 }
 
 export const settings = $state<Kept>({ ...DEFAULTS, ...kept() });
 
-/** What the storage did not take: it holds until the page is closed. */
+/** Changes that the storage did not take: valid until the web UI is closed. */
 let unstored: Partial<Kept> = {};
 
-/** What another tab has changed holds here, too, and is not undone by what this one keeps. */
+/** A change in another tab applies here, too. Saving in this tab does not revert it. */
 export function readKept(): void {
   Object.assign(settings, kept(), unstored);
   showTheme();
@@ -89,10 +89,10 @@ export function showTheme(): void {
 }
 
 const EVERYWHERE = "*";
-/** Calls that were allowed in this tab: who has just said yes need not click again. */
+/** Calls that were allowed in this tab: a user who just approved one need not click again. */
 const allowed = new SvelteSet<string>();
 
-/** Whether the tools of this browser, or one call of them, run without another click. */
+/** Whether the browser's tools, or one of their calls, run without another click. */
 export function runsHere(conversation: string, call?: { id: string; tool: string }): boolean {
   if (settings.runHere.includes(conversation)) return true;
   if (!call) return false;
@@ -100,7 +100,7 @@ export function runsHere(conversation: string, call?: { id: string; tool: string
   return allowed.has(call.id) || settings.runHere.some((kept) => tools.includes(kept));
 }
 
-/** An answer in this tab is also the click that a tool of this browser waits for. */
+/** An approval in this tab is also the click that a browser tool waits for. */
 export function allowHere(question: Question, { verdict, scope }: Decision): void {
   if (verdict !== "allow") return;
   allowed.add(question.call);

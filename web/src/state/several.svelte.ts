@@ -1,23 +1,23 @@
-/** One question to several models at once: a version of the answer each. */
+/** Ask several models the same question at the same time: each adds a version of the answer. */
 
 import * as api from "../api/calls";
 
 export class AskedModel {
-  /** The turn in which it answers, once it is asked. */
+  /** The turn in which it answers, after the request was sent. */
   turn = $state<string | null>(null);
   problem = $state("");
 
   constructor(readonly model: string) {}
 }
 
-/** What becomes of each is told there. */
+/** Each returned object reports the result of its model. */
 export function askSeveral(answer: string, models: string[]): AskedModel[] {
   const asked = models.map((model) => new AskedModel(model));
   void askAll(answer, asked);
   return asked;
 }
 
-/** They answer at the same time, and their versions are in the order in which they are asked. */
+/** The models answer at the same time. Their versions have the order of the requests. */
 async function askAll(answer: string, asked: AskedModel[]): Promise<void> {
   for (const one of asked) {
     try {

@@ -1,4 +1,4 @@
-/** Short words at the edge of the page: what went wrong, and what can be taken back. */
+/** Short messages at the edge of the web UI: errors, and actions that can be undone. */
 
 export interface Toast {
   id: number;
@@ -18,14 +18,14 @@ export function dismiss(id: number): void {
 export function tell(text: string, kind: Toast["kind"] = "note", action?: Toast["action"], seconds?: number): number {
   const id = ++count;
   const again = toasts.find((toast) => toast.text === text && toast.action?.run === action?.run);
-  if (again) dismiss(again.id); // said once, and longer
+  if (again) dismiss(again.id); // shown once, and longer
   toasts.push({ id, text, kind, action });
   if (toasts.length > 4) toasts.shift();
   setTimeout(() => dismiss(id), 1000 * (seconds ?? (kind === "error" ? 9 : 5)));
   return id;
 }
 
-/** Runs something a person asked for; what goes wrong is told, not thrown. */
+/** Run a user's action. Errors are shown, not thrown. */
 export async function attempt<T>(work: () => Promise<T>): Promise<T | undefined> {
   try {
     return await work();

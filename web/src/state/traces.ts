@@ -1,4 +1,4 @@
-/** The traces of turns, each asked for once, and again where a call is not over in the one that is known. */
+/** The traces of turns. Each is requested once, and again if a call is unfinished in the known one. */
 
 import * as api from "../api/calls";
 import type { CallTrace } from "../api/generated";
@@ -17,7 +17,7 @@ function asked(turn: string): Promise<CallTrace[]> {
   return loading;
 }
 
-/** What the trace tells of a call that is over. */
+/** The trace of a finished call. */
 export async function traceOf(turn: string, call: string): Promise<CallTrace | null> {
   const find = (calls: CallTrace[]): CallTrace | undefined => calls.find(({ id, ended }) => id === call && ended);
   const found = find(await (known.get(turn) ?? asked(turn))) ?? find(await asked(turn));

@@ -1,4 +1,5 @@
-/** The tree of a conversation's messages: children, versions, paths. Order of arrival is order of age. */
+/** The tree of a conversation's messages: children, versions, paths. Messages are ordered by arrival, which is their
+ * age. */
 
 import type { Message } from "../api/types";
 
@@ -6,7 +7,7 @@ export class Branches {
   private parents = new Map<string, string | null>();
   private below = new Map<string | null, string[]>();
 
-  /** True where the tree grew. */
+  /** Return true if the tree grew. */
   add(id: string, parent: string | null): boolean {
     if (this.parents.has(id)) return false;
     this.parents.set(id, parent);
@@ -20,7 +21,7 @@ export class Branches {
     return this.parents.has(id);
   }
 
-  /** The message and its siblings, oldest first: what ‹2/3› counts. */
+  /** The message and its siblings, oldest first: the versions that ‹2/3› counts. */
   versions(id: string): string[] {
     return this.below.get(this.parents.get(id) ?? null) ?? [id];
   }
@@ -50,7 +51,7 @@ export class Branches {
   }
 }
 
-/** What stands on the page as one thing: what a person said, or an answer, however many messages it took. */
+/** One visual unit: a user's message, or an answer of one or more messages. */
 export interface Block {
   key: string;
   kind: "said" | "answer";

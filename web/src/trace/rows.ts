@@ -1,4 +1,4 @@
-/** A trace as the lines of a waterfall: where each bar begins and ends, as shares of the whole turn. */
+/** Convert a trace to the rows of a waterfall: the start and end of each bar, as fractions of the whole turn. */
 
 import type { CallTrace, RequestTrace, TraceView, Wait } from "../api/generated";
 import type { Kind } from "../api/types";
@@ -13,9 +13,9 @@ export interface Row {
   key: string;
   kind: RowKind;
   label: string;
-  /** Why, by whom, how it ended. */
+  /** The reason, the user, and how it ended. */
   about: string[];
-  /** All of it, where `about` leaves out what is as in the row before of its kind. */
+  /** The full text. `about` omits what the previous row of the same kind says already. */
   whole: string;
   bars: { from: number; to: number; running: boolean }[];
   seconds: number;
@@ -26,7 +26,7 @@ export interface Row {
 
 const KINDS = new Set<string>(["approve", "run", "loop", "interrupted", "review", "tool"]);
 
-/** When the turn waited for people and did nothing else: from, to. */
+/** The intervals in which the turn only waited for users, as from and to. */
 function waitsOf({ trace, now }: TraceView): [number, number][] {
   const calls = (trace.steps ?? []).flatMap(({ calls }) => calls ?? []);
   const waits = calls.flatMap(({ waits }) => (waits ?? []).map((wait): [number, number] => [wait.asked, wait.answered ?? trace.ended ?? now]));
@@ -40,7 +40,7 @@ function waitsOf({ trace, now }: TraceView): [number, number][] {
   return pieces.filter((piece) => within(piece, waits) && !within(piece, busy));
 }
 
-/** `brief` tells in few words what a call was about; `cut` leaves out the time in which people were waited for. */
+/** `brief` describes a call in few words; `cut` omits the time spent waiting for users. */
 export function rowsOf(view: TraceView, words: Words, brief: (call: string) => string = () => "", cut = false): Row[] {
   const { trace } = view;
   const until = Math.max(trace.ended ?? view.now, trace.started);
@@ -105,7 +105,7 @@ export function rowsOf(view: TraceView, words: Words, brief: (call: string) => s
   return cut ? leanRows(rows.filter(({ kind }) => kind !== "wait")) : leanRows(rows);
 }
 
-/** What is the same as in the row before of its kind is told once. */
+/** Text that equals the previous row of the same kind is shown only once. */
 function leanRows(rows: Row[]): Row[] {
   const before = new Map<RowKind, string[]>();
   return rows.map((row) => {

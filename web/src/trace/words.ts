@@ -1,4 +1,4 @@
-/** The words of the trace, which are loaded with it. Another language that lacks one does not compile. */
+/** The texts of the trace, loaded with it. A language with a missing text does not compile. */
 
 import type { Words } from "../i18n/en";
 import { t } from "../i18n/words.svelte";

@@ -1,4 +1,4 @@
-/** The words around calls in English: questions about them, what was decided, what came of them. */
+/** The English texts about calls: approval requests, decisions and results. */
 
 import type { CallState, Cause, Kind } from "../../api/types";
 
@@ -84,7 +84,7 @@ export const calls = {
   },
   decidedBy: (who: string) => `by ${who || "you"}`,
   scopes: { once: "once", conversation: "in this conversation", hour: "for an hour", always: "always" },
-  // a call of a turn that is over, once more
+  // rerunning a call of a finished turn
   rerunCall: "Run again from here…",
   rerunCallHint: "A new version of the answer begins with this call. This one stays.",
   rerunHow: "Continue with",

@@ -1,4 +1,4 @@
-/** The words around pictures and sound in English: loaded with what shows them. */
+/** The English texts about images and sound, loaded with the components that show them. */
 
 import { many } from "./calls";
 

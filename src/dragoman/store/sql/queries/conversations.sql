@@ -1,4 +1,4 @@
--- Conversations: added, listed, changed. One that is being deleted is there for none of these.
+-- Conversations: add, list, change. None of these finds a conversation that is being deleted.
 
 -- name: add_conversation
 INSERT INTO conversations (id, title, leaf, "user", settings, usage, created, updated, parent, call, pinned, archived, tags, root)
@@ -14,14 +14,14 @@ WHERE id = :id AND deleted = 0;
 SELECT coalesce("user", 'local') AS owner FROM conversations WHERE id = :id AND deleted = 0;
 
 -- name: root_of
--- The conversation of people that one belongs to. Its owner and members are the same.
+-- The user's conversation that a sub-conversation belongs to. Both have the same owner and members.
 SELECT r.id, r."user" FROM conversations c JOIN conversations r ON r.id = coalesce(c.root, c.id)
 WHERE c.id = :id AND c.deleted = 0 AND r.deleted = 0;
 
 -- name: conversations
--- One page of the list, the most recently used first; `updated` and `id` are the last line of the page before.
--- A tag is written as JSON has it, and begins where a word of the list does: it is no end of another one.
--- A conversation without a user belongs to the person at the machine, who is called local.
+-- One page of the list, most recently used first. `updated` and `id` are from the last row of the previous page. A
+-- tag is in JSON and must follow the start of the list or a separator, so it cannot match the end of another tag. A
+-- conversation without a user belongs to the user `local` on this machine.
 SELECT id, title, leaf, "user", settings, usage, created, updated, parent, call, revision, pinned, archived, tags
 FROM conversations
 WHERE deleted = 0 AND (:user IS NULL OR coalesce("user", 'local') = :user)
@@ -31,7 +31,7 @@ WHERE deleted = 0 AND (:user IS NULL OR coalesce("user", 'local') = :user)
 ORDER BY updated DESC, id LIMIT :limit;
 
 -- name: shared_conversations
--- The same of those that are shared with a user.
+-- The same for conversations that are shared with a user.
 SELECT c.id, c.title, c.leaf, c."user", c.settings, c.usage, c.created, c.updated, c.parent, c.call, c.revision, c.pinned,
   c.archived, c.tags
 FROM members s CROSS JOIN conversations c
@@ -60,7 +60,7 @@ UPDATE conversations SET archived = 0 WHERE id = :id AND archived = 1;
 UPDATE conversations SET title = :title WHERE id = :id AND deleted = 0;
 
 -- name: replace_title
--- Only where it is still what it was: a person may have given it another one.
+-- Only if the value is unchanged: the user can have set another one.
 UPDATE conversations SET title = :title WHERE id = :id AND deleted = 0 AND coalesce(title, '') = coalesce(:before, '');
 
 -- name: set_settings
@@ -71,8 +71,8 @@ UPDATE conversations SET leaf = :leaf, updated = CASE WHEN updated < :at THEN :a
 WHERE id = :id AND CAST(coalesce(leaf, '') AS TEXT) = coalesce(:from, CAST(leaf AS TEXT), '');
 
 -- name: grow_conversation
--- Whoever has a copy of the tree sees by the revision that it is old. The leaf moves only where the person
--- still looks at the branch that grew; cast, since a damaged file may have it as bytes.
+-- The revision shows a client that its copy of the tree is outdated. The leaf moves only if the user still views the
+-- branch that grew. It is cast because a damaged file can contain it as bytes.
 UPDATE conversations SET
     revision = revision + 1,
     updated = CASE WHEN updated < :at THEN :at ELSE updated END,
@@ -86,7 +86,7 @@ SELECT usage FROM conversations WHERE id = :id;
 UPDATE conversations SET usage = :usage WHERE id = :id;
 
 -- name: opened_in
--- The conversations that calls of a conversation opened, and those that their calls opened, the outermost first.
+-- The conversations that calls of a conversation opened, and those that their calls opened, outermost first.
 WITH RECURSIVE nested (id, depth) AS (
   SELECT c.id, 1 FROM conversations c WHERE c.parent = :id AND c.deleted = 0
   UNION ALL
@@ -96,7 +96,7 @@ SELECT c.id, c.title, c.leaf, c."user", c.settings, c.usage, c.created, c.update
 FROM nested JOIN conversations c ON c.id = nested.id ORDER BY nested.depth, c.created, c.id;
 
 -- name: within
--- A conversation and those that its calls opened, the innermost first.
+-- A conversation and those that its calls opened, innermost first.
 WITH RECURSIVE nested (id, depth) AS (
   SELECT :id, 0
   UNION ALL

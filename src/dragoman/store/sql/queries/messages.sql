@@ -14,7 +14,7 @@ SELECT id, conversation, parent, turn, role, body FROM messages WHERE id = :id;
 INSERT INTO calls (id, message, turn, tool, state, body) VALUES (:id, :message, :turn, :tool, :state, :body);
 
 -- name: add_inner_call
--- A call that a program makes belongs to the message and the turn of the program's own.
+-- A call that a program makes belongs to the message and the turn of the program's call.
 INSERT INTO calls (id, message, turn, tool, state, body)
 SELECT :id, message, turn, :tool, :state, :body FROM calls WHERE id = :program;
 

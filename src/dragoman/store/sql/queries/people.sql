@@ -1,4 +1,4 @@
--- People, their keys and prompts, what they spent, and the tools they pinned.
+-- Users, their keys and prompts, their spending, and the tools they pinned.
 
 -- name: pin
 SELECT fingerprint FROM pins WHERE "user" = :user AND tool = :tool;
@@ -23,7 +23,7 @@ SELECT name FROM people WHERE key = :key;
 SELECT key FROM people WHERE name = :id;
 
 -- name: is_name_free
--- A name that no user has or had. Who gets it has what is kept under it.
+-- A name that no user has or had. The data stored under a name belongs to its user.
 SELECT 1 AS free WHERE NOT EXISTS (SELECT 1 FROM people WHERE name = :id)
   AND NOT EXISTS (SELECT 1 FROM removed_people WHERE name = :id)
   AND NOT EXISTS (SELECT 1 FROM conversations WHERE coalesce("user", 'local') = :id);
@@ -70,7 +70,7 @@ SELECT person FROM team_members WHERE name = :name;
 INSERT INTO ended_sessions (id, expires) VALUES (:id, :expires) ON CONFLICT DO NOTHING;
 
 -- name: forget_sessions
--- Those whose cookie is worth nothing by now anyway.
+-- Sessions whose cookie has expired.
 DELETE FROM ended_sessions WHERE expires < :now;
 
 -- name: ended_session
@@ -115,7 +115,7 @@ ON CONFLICT ("user", name) DO UPDATE SET text = :text;
 DELETE FROM prompts WHERE "user" = :user AND name = :id;
 
 -- name: past_spending
--- Of what was deleted.
+-- The spending in deleted conversations.
 SELECT * FROM past_spending WHERE day >= :day AND (:user IS NULL OR person = :user)
 ORDER BY day, person, model, agent, tool;
 

@@ -1,4 +1,4 @@
--- Questions, signals and grants.
+-- Approval requests, signals and grants.
 
 -- name: add_question
 INSERT INTO questions (id, conversation, turn, call, body) VALUES (:id, :conversation, :turn, :call, :body);
@@ -13,11 +13,11 @@ SELECT id, body FROM questions WHERE id = :id;
 SELECT conversation FROM questions WHERE id = :id;
 
 -- name: settle_question
--- Only the first one finds it open.
+-- Only the first answer finds it open.
 UPDATE questions SET open = 0, body = :body WHERE id = :id AND open = 1;
 
 -- name: close_unreadable_question
--- What cannot be read is left as it is, and waits for nobody.
+-- An unreadable approval request keeps its body and is closed.
 UPDATE questions SET open = 0 WHERE id = :id;
 
 -- ── signals ──────────────────────────────────────────────────────────────────────────────────────
@@ -26,7 +26,7 @@ UPDATE questions SET open = 0 WHERE id = :id;
 INSERT INTO signals (turn, kind, body) VALUES (:turn, :kind, :body);
 
 -- name: call_not_running
--- Whether the result of a call was taken.
+-- Whether the result of a call was accepted.
 SELECT 1 FROM calls WHERE id = :id AND state <> 'running';
 
 -- name: followed
@@ -55,8 +55,8 @@ INSERT INTO grants (id, conversation, permission, pattern, action, created, "use
 VALUES (:id, :conversation, :permission, :pattern, :action, :created, :user, :workspace, :expires);
 
 -- name: grants
--- The rules that hold in a conversation for what a user sends there, which are the sender's, and what its owner denies;
--- or all of a user's, or all there are. What is denied in a conversation is denied in those that its calls opened.
+-- The rules for what a user sends in a conversation, which are the sender's, and what its owner denies; or all rules
+-- of a user, or all rules. A denial in a conversation also applies to those that its calls opened.
 WITH RECURSIVE above (id, parent) AS (
   SELECT id, parent FROM conversations WHERE id = :conversation
   UNION ALL
@@ -71,7 +71,7 @@ WHERE (:conversation IS NULL OR (
 ORDER BY conversation IS NOT NULL, created, id;
 
 -- name: removed_sender
--- Whether the user whose rules apply, the sender or else the owner, was removed, or takes part here no longer.
+-- Whether the user whose rules apply, the sender or else the owner, was removed or no longer takes part here.
 SELECT c.id, coalesce(:sender, c."user") AS "user" FROM conversations c
 WHERE c.id = :conversation AND (coalesce(:sender, c."user") IN (SELECT name FROM removed_people)
   OR (:sender <> coalesce(c."user", 'local') AND NOT EXISTS (

@@ -5,7 +5,7 @@ INSERT INTO turns (id, conversation, message, state, owner, epoch, created, send
 VALUES (:id, :conversation, :message, :state, :owner, 1, :created, :sender);
 
 -- name: take_send_key
--- Finds no row where a send has taken it since then: this one joins the turn of that one.
+-- Finds no row if another send has taken the key since then: this send joins the turn of that one.
 INSERT INTO send_keys ("user", name, sum, turn, created) VALUES (:user, :name, :sum, :turn, :at)
 ON CONFLICT ("user", name) DO UPDATE SET sum = excluded.sum, turn = excluded.turn, created = excluded.created
 WHERE send_keys.created < :since RETURNING turn;
@@ -21,13 +21,13 @@ SELECT t.id, t.conversation, t.message, t.state, t.live, t.steerable, t.epoch, t
 FROM turns t JOIN calls c ON c.turn = t.id WHERE c.id = :id;
 
 -- name: live_turns
--- What a starting process looks through: turns that nobody may be running any more.
+-- The turns that a starting process checks: their process can be gone.
 SELECT id, conversation, message, state, live, steerable, epoch, owner, created, sender FROM turns WHERE live = 1
 ORDER BY created;
 
 -- name: moving_turns
--- Without those that only wait for a person: of the others there are never more than nodes can run. What a tool
--- asks while it runs dies with its process: such a turn does not only wait.
+-- Excludes turns that only wait for a user: there are never more of the others than nodes can run. A question that a
+-- tool asks while it runs dies with its process, so such a turn does not only wait.
 SELECT t.id, t.conversation, t.message, t.state, t.live, t.steerable, t.epoch, t.owner, t.created, t.sender
 FROM turns t WHERE t.live = 1 AND t.state <> 'waiting'
 UNION
@@ -40,13 +40,13 @@ WHERE k.state = 'running' AND q.call = k.id AND q.open = 1 AND t.id = q.turn AND
 ORDER BY created;
 
 -- name: moving_turns_of_people
--- Without those that wait, and those of tasks, which belong to another turn.
+-- Excludes waiting turns, and turns of tasks, which belong to another turn.
 SELECT t.id, t.conversation, t.message, t.state, t.live, t.steerable, t.epoch, t.owner, t.created, t.sender
 FROM turns t WHERE t.live = 1 AND t.state <> 'waiting'
   AND (SELECT c.parent FROM conversations c WHERE c.id = t.conversation) IS NULL ORDER BY t.created;
 
 -- name: calls_that_go_on
--- Of turns that gave tasks which are not over: what neither is settled nor asks a person, and its tasks.
+-- For turns with unfinished tasks: the calls that are neither settled nor wait for a user, and their tasks.
 SELECT t.id AS turn, i.id AS task, i.state AS task_state
 FROM turns t JOIN messages m ON m.conversation = t.conversation AND m.turn = t.id JOIN calls k ON k.message = m.id
 LEFT JOIN (turns i JOIN conversations c ON c.id = i.conversation AND i.live = 1) ON c.parent = t.conversation AND c.call = k.id
@@ -63,7 +63,7 @@ SELECT id, conversation, message, state, live, steerable, epoch, owner, created,
 WHERE live = 1 AND conversation = :conversation ORDER BY created;
 
 -- name: live_turn_at
--- The running turn that a message belongs to, or that was started by it: its branch is busy.
+-- The running turn that a message belongs to, or that the message started: its branch is busy.
 SELECT t.id FROM turns t WHERE t.live = 1 AND t.conversation = :conversation
   AND (t.message = :message OR t.id = (SELECT turn FROM messages WHERE id = :message));
 
@@ -88,7 +88,7 @@ SELECT r.turn, r."user", r.value, r.note, r.at FROM turns t JOIN ratings r ON r.
 WHERE t.conversation = :conversation ORDER BY r.at, r.turn;
 
 -- name: claim_turn
--- A new owner: whatever an old one still wants to write is refused from here on.
+-- A new owner: from now on, writes of an old owner are refused.
 UPDATE turns SET owner = :owner, epoch = epoch + 1 WHERE id = :id AND live = 1 AND epoch = :epoch
 RETURNING epoch;
 
@@ -96,26 +96,26 @@ RETURNING epoch;
 UPDATE turns SET owner = NULL WHERE id = :id AND epoch = :epoch;
 
 -- name: move_turn
--- Finds no row when the epoch is no longer ours, or when a fact before these was not written.
+-- Finds no row if this process no longer has the epoch, or if an earlier fact was not written.
 UPDATE turns SET state = :state, facts = facts + :count
 WHERE id = :id AND epoch = :epoch AND facts = :before;
 
 -- name: shut_turn
--- It takes no more steering messages.
+-- The turn accepts no more steering messages.
 UPDATE turns SET steerable = 0 WHERE id = :id;
 
 -- name: end_turn
 UPDATE turns SET live = 0 WHERE id = :id;
 
 -- name: close_turn
--- Nobody can bring it to an end by its facts: it is over.
+-- No process can complete the turn from its facts, so it ends here.
 UPDATE turns SET live = 0, steerable = 0, state = 'cancelled', owner = NULL, epoch = epoch + 1 WHERE id = :id;
 
 -- name: add_fact
 INSERT INTO facts (turn, seq, epoch, body) VALUES (:turn, :seq, :epoch, :body);
 
 -- name: facts
--- With how many there are to be, to see whether one is missing.
+-- Includes the expected number of facts, to detect a missing one.
 SELECT f.seq, f.body, t.facts AS count
 FROM turns t LEFT JOIN facts f ON f.turn = t.id WHERE t.id = :turn ORDER BY f.seq;
 
@@ -133,12 +133,12 @@ SELECT t.id, t.owner FROM turns t WHERE t.live = 0 AND t.id IN (SELECT DISTINCT 
 INSERT INTO queue (turn, after, conversation, body, sender) VALUES (:turn, :after, :conversation, :body, :sender);
 
 -- name: queue
--- Turns that may begin: the one they wait for is over.
+-- Turns that can begin: the turn they wait for has ended.
 SELECT q.turn, q.conversation, q.body, q.after, q.sender FROM queue q JOIN turns t ON t.id = q.after
 WHERE t.live = 0 AND (:conversation IS NULL OR q.conversation = :conversation) ORDER BY q.seq;
 
 -- name: line_at
--- The turn that is over at a message, while others still wait to begin after it.
+-- The ended turn at a message for which other turns still wait.
 SELECT q.after AS id FROM queue q WHERE q.conversation = :conversation
   AND q.after IN (
     SELECT turn FROM messages WHERE id = :message
@@ -153,7 +153,8 @@ WHERE (:turn IS NULL OR turn = :turn) AND (:conversation IS NULL OR conversation
 UPDATE queue SET body = :body WHERE turn = :turn;
 
 -- name: place_in_line
--- Where a queued message hangs: on the leaf, if that has grown from the turn it waited for, else on that turn's end.
+-- The parent of a queued message: the leaf, if it has grown from the turn that the message waited for, else the end
+-- of that turn.
 WITH RECURSIVE
   waited (id) AS (
     SELECT coalesce(
@@ -168,7 +169,7 @@ SELECT CASE WHEN (SELECT id FROM waited) IN (SELECT id FROM path) THEN (SELECT l
   ELSE (SELECT id FROM waited) END AS id;
 
 -- name: requeue
--- The rest of a line, in the order it has, waits for the one that has begun.
+-- The rest of a queue keeps its order and waits for the turn that has begun.
 UPDATE queue SET after = :turn WHERE after = :after;
 
 -- name: dequeue

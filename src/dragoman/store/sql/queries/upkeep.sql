@@ -1,11 +1,11 @@
--- Upkeep: deleting a conversation in small steps, blobs that nothing mentions any more, the log.
+-- Maintenance: deleting a conversation in small steps, blobs that nothing mentions, the log.
 
 -- name: mark_deleted
--- From here on nobody sees it.
+-- From now on, the conversation is invisible.
 UPDATE conversations SET deleted = 1 WHERE id = :id AND deleted = 0;
 
 -- name: delete_live_turns
--- With their facts, questions, signals and events: whoever runs one is fenced off.
+-- Including their facts, approval requests, signals and events: this fences off the process that runs one.
 DELETE FROM turns WHERE conversation = :id AND live = 1;
 
 -- name: delete_queue
@@ -18,14 +18,14 @@ DELETE FROM grants WHERE conversation = :id;
 DELETE FROM questions WHERE conversation = :id AND open = 1;
 
 -- name: deleted_conversations
--- Those whose removal is not finished, the innermost first.
+-- Conversations whose removal is unfinished, innermost first.
 SELECT id FROM conversations WHERE deleted = 1 ORDER BY parent IS NULL, created DESC;
 
 -- name: delete_some_turns
 DELETE FROM turns WHERE id IN (SELECT id FROM turns WHERE conversation = :id LIMIT :limit);
 
 -- name: take_off_some_messages
--- What still hangs on those that are deleted next: in a damaged file, messages of other conversations too.
+-- Detach the children of the messages that are deleted next: in a damaged file, also messages of other conversations.
 UPDATE messages SET parent = NULL
 WHERE parent IN (SELECT id FROM messages WHERE conversation = :id ORDER BY seq DESC LIMIT :limit)
   AND seq NOT IN (SELECT seq FROM messages WHERE conversation = :id ORDER BY seq DESC LIMIT :limit);
@@ -36,12 +36,12 @@ DELETE FROM turns
 WHERE message IN (SELECT id FROM messages WHERE conversation = :id ORDER BY seq DESC LIMIT :limit);
 
 -- name: delete_some_messages
--- The newest first, so that none goes before those that hang on it.
+-- Newest first, so that no message is deleted before its children.
 DELETE FROM messages WHERE seq IN (
   SELECT seq FROM messages WHERE conversation = :id ORDER BY seq DESC LIMIT :limit);
 
 -- name: untouched_conversations
--- Those that people began, in which nothing has happened since: the oldest first, from one on.
+-- Conversations that users began and that have not changed since, oldest first, after a given one.
 SELECT id, title, leaf, "user", settings, usage, created, updated, parent, call, revision, pinned, archived, tags
 FROM conversations
 WHERE deleted = 0 AND pinned = 0 AND parent IS NULL AND updated < :before
@@ -49,13 +49,13 @@ WHERE deleted = 0 AND pinned = 0 AND parent IS NULL AND updated < :before
 ORDER BY updated, id LIMIT :limit;
 
 -- name: is_at_work
--- Whether a turn of it runs, waits for a person, or is about to begin.
+-- Whether a turn of it runs, waits for a user, or is about to begin.
 SELECT 1 FROM turns WHERE conversation = :id AND live = 1
 UNION ALL SELECT 1 FROM queue WHERE conversation = :id
 UNION ALL SELECT 1 FROM questions WHERE conversation = :id AND open = 1 LIMIT 1;
 
 -- name: give_up_blobs
--- Those that only conversations mention that are being deleted.
+-- Blobs that only conversations in deletion mention.
 INSERT INTO unwanted_blobs
 SELECT r.blob FROM blob_references r WHERE r.conversation = :id AND NOT EXISTS (
   SELECT 1 FROM blob_references other JOIN conversations c ON c.id = other.conversation
@@ -92,7 +92,7 @@ DELETE FROM grants WHERE expires < :now;
 DELETE FROM uploads WHERE created < :before;
 
 -- name: add_file
--- Nothing is added if the person's files would take more than the limit.
+-- Adds nothing if the user's files would exceed the limit.
 INSERT INTO files (id, "user", blob, name, media_type, size, purpose, created, expires)
 SELECT :id, :user, :blob, :name, :media_type, CAST(:size AS BIGINT), :purpose, :created, :expires
 WHERE (SELECT coalesce(sum(size), 0) FROM files WHERE "user" = :user) + CAST(:size AS BIGINT) <= CAST(:limit AS BIGINT);
@@ -106,7 +106,7 @@ SELECT id, blob, name, media_type, size, purpose, created, expires FROM files
 WHERE "user" = :user AND (expires IS NULL OR expires > :now) ORDER BY created, id;
 
 -- name: give_up_file
--- Its bytes are swept if nothing else mentions them.
+-- Its bytes are removed if nothing else mentions them.
 INSERT INTO unwanted_blobs SELECT blob FROM files WHERE id = :id AND "user" = :user ON CONFLICT DO NOTHING;
 
 -- name: remove_file
@@ -122,7 +122,7 @@ INSERT INTO unwanted_blobs SELECT DISTINCT blob FROM files WHERE expires <= :now
 DELETE FROM files WHERE expires <= :now;
 
 -- name: mentions
--- Where a person's conversations mention a blob, and whether they uploaded it.
+-- Where a user's conversations mention a blob, and whether the user uploaded it.
 SELECT 'upload' AS noun, '' AS owner FROM uploads WHERE blob = :blob AND "user" = :user
 UNION ALL
 SELECT 'upload', '' FROM files WHERE blob = :blob AND "user" = :user
@@ -139,7 +139,7 @@ INSERT INTO provider_files (account, id, blob, expires, created)
 VALUES (:account, :id, :blob, :expires, :created) ON CONFLICT DO NOTHING;
 
 -- name: provider_file
--- Of several, which were uploaded at the same time, everybody uses the first that was added.
+-- If several copies were uploaded at the same time, all processes use the one that was added first.
 SELECT account, id, blob, expires, created FROM provider_files
 WHERE blob = :blob AND account = :account AND (expires IS NULL OR expires > :now)
 ORDER BY created, id LIMIT 1;
@@ -148,7 +148,7 @@ ORDER BY created, id LIMIT 1;
 DELETE FROM provider_files WHERE account = :account AND id = :id;
 
 -- name: unwanted_provider_files
--- Those that only deleted conversations mentioned, the oldest first.
+-- Files that only deleted conversations mentioned, oldest first.
 SELECT account, id, blob, expires FROM provider_files f
 WHERE (expires IS NULL OR expires > :now) AND NOT EXISTS (
   SELECT 1 FROM blob_references r JOIN conversations c ON c.id = r.conversation
@@ -156,7 +156,7 @@ WHERE (expires IS NULL OR expires > :now) AND NOT EXISTS (
 ORDER BY created, id LIMIT 100;
 
 -- name: lost_provider_files
--- Those that have expired; and those that nobody can delete any more, since the key is another one.
+-- Expired files, and files that no process can delete because the key has changed.
 SELECT blob FROM provider_files WHERE expires < :now OR (created < :before AND NOT EXISTS (
   SELECT 1 FROM blob_references r WHERE r.blob = provider_files.blob)) LIMIT 1;
 

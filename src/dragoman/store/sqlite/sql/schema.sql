@@ -1,4 +1,4 @@
--- Every table of the store, in one place. Equal to the sum of the migrations: a test says so.
+-- Every table of the store. A test checks that this file equals the sum of the migrations.
 
 CREATE TABLE conversations (
   id        TEXT PRIMARY KEY,
@@ -10,13 +10,13 @@ CREATE TABLE conversations (
   revision  INTEGER NOT NULL DEFAULT 0,    -- grows with every change of its messages and calls
   created   REAL NOT NULL,
   updated   REAL NOT NULL,
-  parent    TEXT REFERENCES conversations ON DELETE CASCADE,    -- of a sub-conversation: whose call opened it
-  call      TEXT,                                               -- and which
-  deleted   INTEGER NOT NULL DEFAULT 0,                         -- nobody sees it any more; its rows are being removed
+  parent    TEXT REFERENCES conversations ON DELETE CASCADE,    -- in a sub-conversation: the conversation of the call that opened it
+  call      TEXT,                                               -- and the call
+  deleted   INTEGER NOT NULL DEFAULT 0,                         -- invisible; its rows are being removed
   pinned    INTEGER NOT NULL DEFAULT 0,
   archived  INTEGER NOT NULL DEFAULT 0,
   tags      TEXT NOT NULL DEFAULT '[]',
-  root      TEXT                           -- of a sub-conversation: the conversation of people it belongs to
+  root      TEXT                           -- in a sub-conversation: the user's conversation that it belongs to
 );
 CREATE INDEX conversations_by_root ON conversations (coalesce(root, id));
 CREATE INDEX conversations_deleted ON conversations (id) WHERE deleted = 1;
@@ -30,7 +30,7 @@ CREATE TABLE messages (
   parent        TEXT REFERENCES messages (id),
   turn          TEXT,
   role          TEXT NOT NULL,
-  body          TEXT NOT NULL              -- the message; its calls are rows of their own
+  body          TEXT NOT NULL              -- the message; its calls are separate rows
 );
 CREATE INDEX messages_of_conversation ON messages (conversation, seq);
 CREATE INDEX messages_by_parent ON messages (parent);
@@ -42,7 +42,7 @@ CREATE TABLE calls (
   tool      TEXT NOT NULL,
   state     TEXT NOT NULL,
   body      TEXT NOT NULL,
-  held      TEXT                           -- a result that a person has yet to release
+  held      TEXT                           -- a result that a user must still release
 );
 CREATE INDEX calls_of_message ON calls (message);
 
@@ -54,7 +54,7 @@ CREATE TABLE turns (
   live          INTEGER NOT NULL DEFAULT 1,
   steerable     INTEGER NOT NULL DEFAULT 1,
   epoch         INTEGER NOT NULL DEFAULT 0,
-  facts         INTEGER NOT NULL DEFAULT 1,    -- how many there are: the next one has this number plus one
+  facts         INTEGER NOT NULL DEFAULT 1,    -- the number of facts: the next one has this number plus one
   owner         TEXT,
   created       REAL NOT NULL,
   sender        TEXT                       -- the user who sent its message; NULL: the owner
@@ -72,7 +72,7 @@ CREATE TABLE facts (
   PRIMARY KEY (turn, seq)
 ) WITHOUT ROWID;
 
--- What was paid for models that tools asked is found without looking at every fact.
+-- Lets a query find the usage of models that tools asked without reading every fact.
 CREATE INDEX facts_of_models ON facts (turn) WHERE instr(body, '"model_asked"') > 0 AND seq > 1;
 
 CREATE TABLE questions (
@@ -87,7 +87,7 @@ CREATE INDEX questions_open ON questions (conversation) WHERE open = 1;
 CREATE INDEX questions_of_conversation ON questions (conversation);
 CREATE INDEX questions_of_turn ON questions (turn);
 
--- What turns publish while they run, for followers in other processes. Nothing depends on it.
+-- Events of running turns, for followers in other processes. Nothing depends on them.
 CREATE TABLE events (
   turn  TEXT NOT NULL REFERENCES turns ON DELETE CASCADE,
   seq   INTEGER NOT NULL,
@@ -95,7 +95,7 @@ CREATE TABLE events (
   PRIMARY KEY (turn, seq)
 ) WITHOUT ROWID;
 
--- What came in for a turn and is not yet among its facts: answers, results, steering, cancel, followers.
+-- Input for a turn that is not yet among its facts: answers, results, steering, cancel, followers.
 CREATE TABLE signals (
   seq   INTEGER PRIMARY KEY AUTOINCREMENT,
   turn  TEXT NOT NULL REFERENCES turns ON DELETE CASCADE,
@@ -104,7 +104,7 @@ CREATE TABLE signals (
 );
 CREATE INDEX signals_of_turn ON signals (turn, seq);
 
--- Turns that begin when the one before them is over.
+-- Turns that begin when the turn before them ends.
 CREATE TABLE queue (
   seq           INTEGER PRIMARY KEY AUTOINCREMENT,
   turn          TEXT NOT NULL UNIQUE,
@@ -129,7 +129,7 @@ CREATE TABLE grants (
 );
 CREATE INDEX grants_of_conversation ON grants (conversation);
 
--- How a foreign tool described itself when it was last allowed to run.
+-- How an external tool described itself when it was last allowed to run.
 CREATE TABLE pins (
   user  TEXT NOT NULL,
   tool  TEXT NOT NULL,
@@ -137,7 +137,7 @@ CREATE TABLE pins (
   PRIMARY KEY (user, tool)
 ) WITHOUT ROWID;
 
--- Who may use a server, and the hash of the key they show.
+-- The users of a server, and the hashes of their keys.
 CREATE TABLE people (
   name     TEXT PRIMARY KEY,
   key      TEXT NOT NULL UNIQUE,
@@ -151,17 +151,17 @@ CREATE TABLE prompts (
   PRIMARY KEY (user, name)
 ) WITHOUT ROWID;
 
--- Which row mentions, or once mentioned, which blob. Goes with the conversation.
+-- Which row mentions, or once mentioned, which blob. Deleted with the conversation.
 CREATE TABLE blob_references (
   blob          TEXT NOT NULL,
   noun          TEXT NOT NULL,             -- message, call, question, queue or signal
-  owner         TEXT NOT NULL,             -- its id; of what is queued or a signal, the turn's
+  owner         TEXT NOT NULL,             -- its ID; for what is queued or a signal, the turn's
   conversation  TEXT NOT NULL REFERENCES conversations ON DELETE CASCADE,
   PRIMARY KEY (blob, noun, owner)
 ) WITHOUT ROWID;
 CREATE INDEX blob_references_of_conversation ON blob_references (conversation);
 
--- Who uploaded what: theirs to see, until a message of theirs holds it.
+-- Uploads by user: visible to the user even before one of their messages contains the file.
 CREATE TABLE uploads (
   blob     TEXT NOT NULL,
   user     TEXT NOT NULL,
@@ -169,7 +169,7 @@ CREATE TABLE uploads (
   PRIMARY KEY (blob, user)
 ) WITHOUT ROWID;
 
--- What was spent in conversations that are deleted: whoever pays has paid for them, too.
+-- The spending in deleted conversations: the user has paid for them, too.
 CREATE TABLE past_spending (
   day        TEXT NOT NULL,
   person     TEXT NOT NULL,
@@ -188,7 +188,7 @@ CREATE TABLE past_spending (
   PRIMARY KEY (day, person, model, agent, tool)
 ) WITHOUT ROWID;
 
--- Blobs that were uploaded to a provider, and their names there: no process uploads one again.
+-- Blobs that were uploaded to a provider, and their names there, so that no process uploads one again.
 CREATE TABLE provider_files (
   account  TEXT NOT NULL,
   id       TEXT NOT NULL,
@@ -199,17 +199,17 @@ CREATE TABLE provider_files (
 ) WITHOUT ROWID;
 CREATE INDEX provider_files_of_blob ON provider_files (blob);
 
--- Sign-ins that were signed out, by the hash of their cookie, until the cookie would have expired.
+-- Sessions that were signed out, by the hash of their cookie, until the cookie would have expired.
 CREATE TABLE ended_sessions (
   id       TEXT PRIMARY KEY,
   expires  REAL NOT NULL
 ) WITHOUT ROWID;
 
--- Blobs of deleted conversations whose bytes are still to be removed.
+-- Blobs of deleted conversations whose bytes must still be removed.
 CREATE TABLE unwanted_blobs (blob TEXT PRIMARY KEY) WITHOUT ROWID;
 
--- What can be found: the text of messages, and tool, arguments and result of calls. Rows never change, except
--- that a deleted message leaves them behind, until their words are out of the index.
+-- The searchable texts: those of messages, and tool, arguments and result of calls. Rows never change, except that a
+-- deleted message leaves them behind until their words are out of the index.
 CREATE TABLE texts (
   id       INTEGER PRIMARY KEY AUTOINCREMENT,
   message  INTEGER REFERENCES messages (seq) ON DELETE SET NULL,
@@ -217,17 +217,17 @@ CREATE TABLE texts (
 );
 CREATE INDEX texts_of_message ON texts (message);
 
--- The texts up to this one are in the index; the rest follows in small steps.
+-- The texts up to this one are in the index. The rest follows in small steps.
 CREATE TABLE texts_indexed (upto INTEGER NOT NULL);
 INSERT INTO texts_indexed VALUES (0);
 
--- `detail = none` halves it: a search checks what it finds against the text itself. It is merged by hand, in
--- small steps, since a merge that FTS5 begins by itself holds up whoever writes.
+-- `detail = none` halves the index: a search checks its results against the text itself. The index is merged
+-- explicitly in small steps, because a merge that FTS5 starts by itself blocks writers.
 CREATE VIRTUAL TABLE text_index USING fts5 (text, content = 'texts', content_rowid = 'id', tokenize = 'trigram', detail = 'none');
 INSERT INTO text_index (text_index, rank) VALUES ('automerge', 0);
 INSERT INTO text_index (text_index, rank) VALUES ('crisismerge', 1999);
 
--- The users that the owner of a conversation shares it with.
+-- The users with whom the owner of a conversation shares it.
 CREATE TABLE members (
   conversation  TEXT NOT NULL REFERENCES conversations ON DELETE CASCADE,
   user          TEXT NOT NULL,
@@ -238,11 +238,11 @@ CREATE TABLE members (
 ) WITHOUT ROWID;
 CREATE INDEX members_of_user ON members (user, conversation);
 
--- Invitations, which make one user a member, and links that anyone can read with.
+-- Invitations, which make one user a member, and public read-only links.
 CREATE TABLE shares (
   id            TEXT PRIMARY KEY,
   conversation  TEXT NOT NULL REFERENCES conversations ON DELETE CASCADE,
-  hash          TEXT NOT NULL UNIQUE,      -- of the token, which is nowhere
+  hash          TEXT NOT NULL UNIQUE,      -- of the token, which is not stored
   kind          TEXT NOT NULL,
   role          INTEGER NOT NULL,
   created_by    TEXT NOT NULL,
@@ -263,8 +263,8 @@ CREATE TABLE presence (
   PRIMARY KEY (conversation, user)
 ) WITHOUT ROWID;
 
--- Whose list of conversations is not what it was, and which line of it: other processes show it, too. Only the
--- last thousand are kept; who has missed some reads the whole list again.
+-- Users whose list of conversations has changed, and which row of it, for other processes. Only the last thousand
+-- changes are kept: a process that has missed some reads the whole list again.
 CREATE TABLE list_changes (
   seq           INTEGER PRIMARY KEY AUTOINCREMENT,
   conversation  TEXT NOT NULL,
@@ -318,7 +318,7 @@ CREATE TRIGGER member_unlisted AFTER DELETE ON members BEGIN
   SELECT id, OLD.user FROM conversations WHERE coalesce(root, id) = OLD.conversation || '';
 END;
 
--- What sends are known by that may come again: a retry joins the turn that it repeats. Kept for a day.
+-- The keys of sends that can be retried: a retry joins the turn that it repeats. Kept for a day.
 CREATE TABLE send_keys (
   user     TEXT NOT NULL,
   name     TEXT NOT NULL,
@@ -329,10 +329,10 @@ CREATE TABLE send_keys (
 ) WITHOUT ROWID;
 CREATE INDEX send_keys_by_age ON send_keys (created);
 
--- Models that have made a native call: their text is never read for calls (D6).
+-- Models that have made a native call: their text is never parsed for calls (D6).
 CREATE TABLE native_models (model TEXT PRIMARY KEY) WITHOUT ROWID;
 
--- What users think of answers: a good or a bad one, and why.
+-- Users' ratings of answers, good or bad, with a reason.
 CREATE TABLE ratings (
   turn   TEXT NOT NULL REFERENCES turns ON DELETE CASCADE,
   user   TEXT NOT NULL,
@@ -342,8 +342,8 @@ CREATE TABLE ratings (
   PRIMARY KEY (turn, user)
 ) WITHOUT ROWID;
 
--- Accounts at an OpenID Connect provider, and the user each one signs in as. `epoch` is part of what their sign-ins are
--- signed with: another one ends them all.
+-- Accounts at an OpenID Connect provider, and the user of each. `epoch` is part of the signature of their sessions:
+-- another value ends them all.
 CREATE TABLE identities (
   issuer   TEXT NOT NULL,
   subject  TEXT NOT NULL,
@@ -352,7 +352,7 @@ CREATE TABLE identities (
   PRIMARY KEY (issuer, subject)
 ) WITHOUT ROWID;
 
--- The teams of users who sign in at a provider, by the groups that it named last.
+-- The teams of users who sign in at a provider, by the groups that the provider named last.
 CREATE TABLE team_members (
   name    TEXT NOT NULL,
   person  TEXT NOT NULL,
@@ -360,10 +360,10 @@ CREATE TABLE team_members (
 ) WITHOUT ROWID;
 CREATE INDEX team_members_by_person ON team_members (person);
 
--- Users who were removed. No other user gets their name, and with it what is theirs.
+-- Users who were removed. Their names are not given to other users, who would get their data.
 CREATE TABLE removed_people (name TEXT PRIMARY KEY) WITHOUT ROWID;
 
--- Counts how often somebody lost a right: servers then look again at the streams that are open.
+-- Counts how often a user lost a right: servers then check the open streams again.
 CREATE TABLE access (
   id        INTEGER PRIMARY KEY,
   revision  INTEGER NOT NULL
@@ -383,7 +383,7 @@ CREATE INDEX audit_by_time ON audit (at);
 
 CREATE TABLE schema_version (version INTEGER NOT NULL);
 
--- What one person has, and what moves, is found without a look at what others have and what waits.
+-- Indexes that find a user's rows and moving turns without reading other users' rows and waiting turns.
 CREATE INDEX conversations_of_user ON conversations (coalesce("user", 'local'), updated DESC, id);
 CREATE INDEX grants_of_user ON grants (coalesce("user", 'local'));
 CREATE INDEX turns_moving ON turns (created) WHERE live = 1 AND state <> 'waiting';

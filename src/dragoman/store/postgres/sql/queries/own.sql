@@ -1,18 +1,18 @@
--- What PostgreSQL says in words of its own.
+-- Statements that only PostgreSQL uses.
 
 -- name: epochs
--- Nobody claims one of them before the transaction is over: what comes from a new owner comes after it.
+-- No process can claim one of these turns before the transaction ends: events of a new owner come after it.
 SELECT id, epoch FROM turns WHERE id = ANY (ARRAY(SELECT json_array_elements_text(:turns::text::json))) ORDER BY id FOR SHARE;
 
 -- name: events
--- Of each turn those after a number of its own, found by the index: nobody has counted a table that is filled
--- and emptied all the time.
+-- The events of each turn after a number given for it, found by the index: a table that is constantly filled and
+-- emptied has no reliable statistics.
 SELECT e.turn, e.seq, e.body FROM json_each_text(:after::text::json) AS c (turn, after) CROSS JOIN LATERAL (
   SELECT turn, seq, body FROM events WHERE turn = c.turn AND seq > c.after::bigint ORDER BY seq LIMIT :limit) e
 ORDER BY e.turn, e.seq LIMIT :limit;
 
 -- name: put_events
--- All of a moment in one statement: whoever changes one of these turns waits until they are written.
+-- All events of a moment in one statement: a process that changes one of these turns waits until they are written.
 INSERT INTO events (turn, seq, body)
 SELECT e.turn, e.seq, e.body FROM json_to_recordset(:events::text::json) AS e (turn TEXT, seq BIGINT, body TEXT)
 ON CONFLICT (turn, seq) DO UPDATE SET body = excluded.body;
@@ -21,7 +21,7 @@ ON CONFLICT (turn, seq) DO UPDATE SET body = excluded.body;
 SELECT pg_notify(:channel, '');
 
 -- name: turns_with_signals_for
--- Who runs these turns, and no others, is told who wants to follow them. Turns that wait have such signals, too.
+-- Only the process that runs a turn receives its follow signals. Waiting turns have such signals, too.
 SELECT turn, max(seq) AS newest, min(followed) AS only_followed FROM (
   SELECT turn, seq, 0 AS followed FROM signals WHERE kind <> 'follow'
   UNION ALL
@@ -51,15 +51,15 @@ SELECT id, conversation, message, state, live, steerable, epoch, owner, created,
 WHERE live = 1 AND conversation = ANY (ARRAY(SELECT json_array_elements_text(:ids::text::json))) ORDER BY created;
 
 -- name: busy_conversations
--- What the list shows beside a conversation: whether a turn is alive in it, and how much waits for a person.
+-- What the list shows next to a conversation: whether it has a live turn, and how many approval requests wait.
 SELECT c.id,
   (SELECT 1 FROM turns t WHERE t.conversation = c.id AND t.live = 1 LIMIT 1) IS NOT NULL AS live,
   (SELECT count(*) FROM questions q WHERE q.conversation = c.id AND q.open = 1) AS waiting
 FROM json_array_elements_text(:ids::text::json) AS c (id);
 
 -- name: spending
--- What replies used, for whoever pays. Only conversations that were touched since then are looked at. Messages
--- of turns that are not here were copied: they were paid for where they were written.
+-- The usage of replies by the user who pays. Reads only conversations that changed since then. Messages of turns that
+-- do not exist here were copied: they were paid for where they were written.
 SELECT day, person, model, agent, count(*) AS replies, sum(input) AS input, sum(output) AS output,
   sum(cached) AS cached, sum(reasoning) AS reasoning, sum(cost) AS cost,
   count(*) FILTER (WHERE cost IS NULL AND input + output + units > 0) AS unpriced
@@ -92,7 +92,7 @@ FROM (
 GROUP BY day, person, model, agent ORDER BY day, person, model, agent;
 
 -- name: spending_on_models
--- What models used that tools asked, beside those who talk: each was paid for, whatever became of the call.
+-- The usage of models that tools asked, in addition to chat models: each was paid for, however the call ended.
 SELECT day, person, model, agent, count(*) AS replies, sum(input) AS input, sum(output) AS output,
   sum(cached) AS cached, sum(reasoning) AS reasoning, sum(cost) AS cost,
   count(*) FILTER (WHERE cost IS NULL) AS unpriced
@@ -120,7 +120,7 @@ WHERE created >= :since
 GROUP BY day, person, model, agent ORDER BY day, person, model, agent;
 
 -- name: spending_on_tools
--- Calls that ran, or were to, by tool.
+-- Calls that ran, or were about to, by tool.
 SELECT to_char(to_timestamp(created) AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day, person, model, agent, tool,
   count(*) AS calls, count(*) FILTER (WHERE state <> 'completed') AS failed
 FROM (
@@ -142,7 +142,7 @@ WHERE created >= :since
 GROUP BY day, person, model, agent, tool ORDER BY day, person, model, agent, tool;
 
 -- name: open_questions
--- What waits for a person: the approval list.
+-- The list of open approval requests.
 SELECT q.id, q.body, q.seq AS place FROM questions q JOIN conversations c ON c.id = q.conversation
 WHERE q.open = 1 AND (:conversation IS NULL OR q.conversation = :conversation)
   AND (:user IS NULL OR coalesce(c."user", 'local') = :user)
@@ -150,7 +150,7 @@ WHERE q.open = 1 AND (:conversation IS NULL OR q.conversation = :conversation)
 ORDER BY q.seq LIMIT :limit;
 
 -- name: shared_questions
--- The same in conversations of others, for one who may answer there.
+-- The same in other users' conversations, for a user who can answer there.
 SELECT q.id, q.body, q.seq AS place FROM members s
   JOIN conversations c ON coalesce(c.root, c.id) = s.conversation || '' JOIN questions q ON q.conversation = c.id
 WHERE s."user" = :user AND s.role >= 2 AND c.deleted = 0 AND q.open = 1
@@ -164,11 +164,11 @@ SELECT id, body FROM questions WHERE turn = :turn ORDER BY seq;
 SELECT * FROM questions WHERE conversation = :id ORDER BY seq;
 
 -- name: forget_unwanted
--- They are gone, or somebody mentions them again.
+-- The blobs are removed, or mentioned again.
 DELETE FROM unwanted_blobs WHERE blob IN (SELECT json_array_elements_text(:blobs::text::json));
 
 -- name: unmentioned_blobs
--- Of these, those that no row mentions: uploads that no message came for.
+-- The given blobs that no row mentions: uploads without a message.
 SELECT b.key AS blob FROM json_array_elements_text(:blobs::text::json) AS b (key)
 WHERE NOT EXISTS (SELECT 1 FROM blob_references r WHERE r.blob = b.key)
   AND NOT EXISTS (SELECT 1 FROM files f WHERE f.blob = b.key);
@@ -183,7 +183,7 @@ INSERT INTO texts (message, text)
 SELECT m.seq, :text FROM calls c JOIN messages m ON m.id = c.message WHERE c.id = :id;
 
 -- name: search_texts
--- Texts before one in which there is something like this, the newest first.
+-- Texts before a given one that contain this part, newest first.
 SELECT t.id, t.text, m.id AS message, m.conversation, c.title
 FROM texts t JOIN messages m ON m.seq = t.message JOIN conversations c ON c.id = m.conversation
 WHERE t.id < :before AND lower(t.text) LIKE :part
@@ -192,11 +192,11 @@ WHERE t.id < :before AND lower(t.text) LIKE :part
 ORDER BY t.id DESC LIMIT :limit;
 
 -- name: count_texts
--- In how many there is something like this, counted up to a limit.
+-- The number of texts that contain this part, counted up to a limit.
 SELECT count(*) AS count FROM (SELECT 1 FROM texts WHERE lower(text) LIKE :part LIMIT :limit) c;
 
 -- name: scan_texts
--- The same as `search_texts` without the index: for what is found in the first texts that are looked at.
+-- The same as `search_texts` without the index: for parts that occur in the first texts scanned.
 SELECT t.id, t.text, m.id AS message, m.conversation, c.title
 FROM (SELECT id, message, text FROM texts WHERE id < :before ORDER BY id DESC OFFSET 0) t
   JOIN messages m ON m.seq = t.message JOIN conversations c ON c.id = m.conversation
@@ -206,15 +206,15 @@ WHERE lower(t.text) LIKE :part
 ORDER BY t.id DESC LIMIT :limit;
 
 -- name: own_messages
--- How many a person has, counted up to a limit. Nobody else's are looked at, whatever the server thinks of the
--- tables: `OFFSET 0` keeps it to the order that is written here.
+-- The number of a user's messages, counted up to a limit. Other users' messages are not read, whatever the planner
+-- estimates: `OFFSET 0` forces the order that is written here.
 SELECT count(*) AS count FROM (
   SELECT 1 FROM conversations c CROSS JOIN LATERAL (SELECT 1 FROM messages WHERE conversation = c.id OFFSET 0) m
   WHERE c.deleted = 0 AND coalesce(c."user", 'local') = :user LIMIT :limit) own;
 
 -- name: search_own
--- Of each conversation of one person the newest messages in which there is something like this. A word that many
--- have is found in the first of them.
+-- In each conversation of one user, the newest messages that contain this part. A frequent word is found in the first
+-- of them.
 SELECT f.id, f.text, f.message, c.id AS conversation, c.title
 FROM conversations c CROSS JOIN LATERAL (
   SELECT t.id, t.text, m.id AS message
@@ -228,7 +228,7 @@ WHERE c.deleted = 0 AND coalesce(c."user", 'local') = :user
 ORDER BY f.id DESC LIMIT :limit;
 
 -- name: search_own_texts
--- The same as `search_texts` among the texts of one person, one after the other: for who has few.
+-- The same as `search_texts` among the texts of one user, one after the other: for a user with few texts.
 SELECT t.id, t.text, m.id AS message, m.conversation, c.title
 FROM conversations c
   CROSS JOIN LATERAL (SELECT seq, id, conversation FROM messages WHERE conversation = c.id OFFSET 0) m
@@ -275,14 +275,14 @@ FROM owners WHERE name = :name;
 SELECT name FROM owners;
 
 -- name: is_unlocked
--- Whether nobody holds an owner's lock: then its process is gone.
+-- Whether an owner's lock is free: then its process is gone.
 SELECT pg_try_advisory_xact_lock_shared(:lock) AS free;
 
 -- name: remove_owner
 DELETE FROM owners WHERE name = :name;
 
 -- name: remove_dead_owners
--- Of a living one the lock is not even tried.
+-- The lock of a live owner is not even tried.
 DELETE FROM owners WHERE CASE
   WHEN beat < extract(epoch FROM clock_timestamp()) - :silent THEN pg_try_advisory_xact_lock_shared(lock)
   ELSE false END;
@@ -296,7 +296,7 @@ SELECT value FROM secrets WHERE name = :name;
 -- ── blobs ────────────────────────────────────────────────────────────────────────────────────────
 
 -- name: put_blob
--- Bytes that were altered are restored by this copy of them.
+-- Altered bytes are restored from this copy.
 INSERT INTO blobs (key, put, data) VALUES (:key, :now, :data)
 ON CONFLICT (key) DO UPDATE SET put = excluded.put, data = excluded.data;
 
@@ -304,7 +304,7 @@ ON CONFLICT (key) DO UPDATE SET put = excluded.put, data = excluded.data;
 SELECT data FROM blobs WHERE key = :key;
 
 -- name: part_of_blob
--- Only what is asked for is read: the column is not packed.
+-- Reads only the requested part: the column is not compressed.
 SELECT substring(data FROM :start::integer FOR :count::integer) AS data FROM blobs WHERE key = :key;
 
 -- name: blob_size
@@ -325,7 +325,7 @@ SELECT key FROM blobs WHERE put >= :since;
 SELECT extract(epoch FROM applied)::double precision AS at FROM schema_version ORDER BY version LIMIT 1;
 
 -- name: hold_account
--- Whoever else adds files of this account waits until the transaction is over.
+-- Another process that adds files of this account waits until the transaction ends.
 SELECT pg_advisory_xact_lock(hashtextextended(:account, 0));
 
 -- name: shared_among
@@ -333,7 +333,7 @@ SELECT DISTINCT c.id FROM conversations c JOIN members s ON s.conversation = coa
 WHERE c.deleted = 0 AND c.id IN (SELECT json_array_elements_text(:ids::text::json));
 
 -- name: presence
--- Who was there since then, and may still be.
+-- Users who were present since then, and possibly still are.
 SELECT p.conversation, p."user", p.typing FROM presence p JOIN conversations c ON c.id = p.conversation
 WHERE p.seen > :since AND c.deleted = 0 AND p.conversation IN (SELECT json_array_elements_text(:ids::text::json))
   AND (coalesce(c."user", 'local') = p."user" OR EXISTS (

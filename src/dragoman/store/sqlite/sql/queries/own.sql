@@ -1,7 +1,7 @@
--- What SQLite says in words of its own.
+-- Statements that only SQLite uses.
 
 -- name: checkpoint
--- As far as it goes without anybody having to wait.
+-- Checkpoints as far as possible without blocking another connection.
 PRAGMA wal_checkpoint(PASSIVE);
 
 -- name: pages
@@ -11,11 +11,11 @@ SELECT page_count AS count, freelist_count AS free FROM pragma_page_count, pragm
 PRAGMA incremental_vacuum(500);
 
 -- name: forget_unwanted
--- They are gone, or somebody mentions them again.
+-- The blobs are removed, or mentioned again.
 DELETE FROM unwanted_blobs WHERE blob IN (SELECT value FROM json_each(:blobs));
 
 -- name: unmentioned_blobs
--- Of these, those that no row mentions: uploads that no message came for.
+-- The given blobs that no row mentions: uploads without a message.
 SELECT value AS blob FROM json_each(:blobs) WHERE NOT EXISTS (SELECT 1 FROM blob_references r WHERE r.blob = value)
   AND NOT EXISTS (SELECT 1 FROM files f WHERE f.blob = value);
 
@@ -23,7 +23,7 @@ SELECT value AS blob FROM json_each(:blobs) WHERE NOT EXISTS (SELECT 1 FROM blob
 SELECT id, epoch FROM turns WHERE id IN (SELECT value FROM json_each(:turns));
 
 -- name: events
--- Of each turn those after a number of its own.
+-- The events of each turn after a number given for it.
 SELECT e.turn, e.seq, e.body FROM json_each(:after) c JOIN events e ON e.turn = c.key AND e.seq > c.value
 ORDER BY e.turn, e.seq LIMIT :limit;
 
@@ -34,7 +34,7 @@ FROM json_each(:events) WHERE true
 ON CONFLICT (turn, seq) DO UPDATE SET body = excluded.body;
 
 -- name: turns_with_signals_for
--- Who runs these turns, and no others, is told who wants to follow them. Turns that wait have such signals, too.
+-- Only the process that runs a turn receives its follow signals. Waiting turns have such signals, too.
 SELECT turn, max(seq) AS newest, min(followed) AS only_followed FROM (
   SELECT turn, seq, 0 AS followed FROM signals WHERE kind <> 'follow'
   UNION ALL
@@ -66,15 +66,15 @@ SELECT id, conversation, message, state, live, steerable, epoch, owner, created,
 WHERE live = 1 AND conversation IN (SELECT value FROM json_each(:ids)) ORDER BY created;
 
 -- name: busy_conversations
--- What the list shows beside a conversation: whether a turn is alive in it, and how much waits for a person.
+-- What the list shows next to a conversation: whether it has a live turn, and how many approval requests wait.
 SELECT c.value AS id,
   EXISTS (SELECT 1 FROM turns t WHERE t.conversation = c.value AND t.live = 1) AS live,
   (SELECT count(*) FROM questions q WHERE q.conversation = c.value AND q.open = 1) AS waiting
 FROM json_each(:ids) c;
 
 -- name: spending
--- What replies used, for whoever pays. Only conversations that were touched since then are looked at. Messages
--- of turns that are not here were copied: they were paid for where they were written.
+-- The usage of replies by the user who pays. Reads only conversations that changed since then. Messages of turns that
+-- do not exist here were copied: they were paid for where they were written.
 SELECT day, person, model, agent, count(*) AS replies, sum(input) AS input, sum(output) AS output,
   sum(cached) AS cached, sum(reasoning) AS reasoning, sum(cost) AS cost,
   sum(cost IS NULL AND input + output + units > 0) AS unpriced
@@ -100,7 +100,7 @@ WHERE used IS NOT NULL AND created >= :since
 GROUP BY day, person, model, agent ORDER BY day, person, model, agent;
 
 -- name: spending_on_models
--- What models used that tools asked, beside those who talk: each was paid for, whatever became of the call.
+-- The usage of models that tools asked, in addition to chat models: each was paid for, however the call ended.
 SELECT day, person, model, agent, count(*) AS replies, sum(input) AS input, sum(output) AS output,
   sum(cached) AS cached, sum(reasoning) AS reasoning, sum(cost) AS cost, sum(cost IS NULL) AS unpriced
 FROM (
@@ -126,7 +126,7 @@ WHERE created >= :since
 GROUP BY day, person, model, agent ORDER BY day, person, model, agent;
 
 -- name: spending_on_tools
--- Calls that ran, or were to, by tool.
+-- Calls that ran, or were about to, by tool.
 SELECT day, person, model, agent, tool, count(*) AS calls, sum(state <> 'completed') AS failed
 FROM (
   SELECT person, tool, state, date(created, 'unixepoch') AS day, created, model,
@@ -147,14 +147,14 @@ WHERE created >= :since
 GROUP BY day, person, model, agent, tool ORDER BY day, person, model, agent, tool;
 
 -- name: open_questions
--- What waits for a person: the approval list.
+-- The list of open approval requests.
 SELECT q.id, q.body, q.rowid AS place FROM questions q JOIN conversations c ON c.id = q.conversation
 WHERE q.open = 1 AND (:conversation IS NULL OR q.conversation = :conversation) AND (:user IS NULL OR coalesce(c."user", 'local') = :user)
   AND (:after IS NULL OR q.rowid > (SELECT rowid FROM questions WHERE id = :after))
 ORDER BY q.rowid LIMIT :limit;
 
 -- name: shared_questions
--- The same in conversations of others, for one who may answer there.
+-- The same in other users' conversations, for a user who can answer there.
 SELECT q.id, q.body, q.rowid AS place FROM members s
   CROSS JOIN conversations c ON coalesce(c.root, c.id) = s.conversation || '' CROSS JOIN questions q ON q.conversation = c.id
 WHERE s."user" = :user AND s.role >= 2 AND c.deleted = 0 AND q.open = 1
@@ -168,7 +168,7 @@ SELECT id, body FROM questions WHERE turn = :turn ORDER BY rowid;
 SELECT * FROM questions WHERE conversation = :id ORDER BY rowid;
 
 -- name: hold_account
--- Nobody else writes as long as a transaction lasts.
+-- No other connection writes during a transaction.
 SELECT :account;
 
 -- name: shared_among
@@ -176,7 +176,7 @@ SELECT DISTINCT c.id FROM conversations c JOIN members s ON s.conversation = coa
 WHERE c.deleted = 0 AND c.id IN (SELECT value FROM json_each(:ids));
 
 -- name: presence
--- Who was there since then, and may still be.
+-- Users who were present since then, and possibly still are.
 SELECT p.conversation, p."user", p.typing FROM presence p JOIN conversations c ON c.id = p.conversation
 WHERE p.seen > :since AND c.deleted = 0 AND p.conversation IN (SELECT value FROM json_each(:ids))
   AND (coalesce(c."user", 'local') = p."user" OR EXISTS (

@@ -1,4 +1,4 @@
--- Texts to search in, and their index.
+-- The searchable texts, and their index.
 
 -- name: add_text
 INSERT INTO texts (message, text) VALUES (:message, :text);
@@ -24,12 +24,12 @@ UPDATE texts_indexed SET upto = :last;
 SELECT id FROM texts WHERE message IS NULL LIMIT 1;
 
 -- name: drop_texts
--- Left behind by messages that were deleted before their texts were in the index.
+-- Texts of messages that were deleted before they were in the index.
 DELETE FROM texts WHERE id IN (
   SELECT id FROM texts WHERE message IS NULL AND id > (SELECT upto FROM texts_indexed) LIMIT :limit);
 
 -- name: texts_to_forget
--- Left behind later: their words have to be taken out of the index.
+-- Texts of messages that were deleted later: their words must be removed from the index.
 SELECT id, length(text) AS size FROM texts WHERE message IS NULL AND id <= (SELECT upto FROM texts_indexed)
 ORDER BY id LIMIT :limit;
 
@@ -47,7 +47,7 @@ SELECT total_changes();
 INSERT INTO text_index (text_index, rank) VALUES ('merge', :pages);
 
 -- name: search_index
--- Texts that have these trigrams, the newest first.
+-- Texts with these trigrams, newest first.
 SELECT t.id, t.text, m.id AS message, m.conversation, c.title
 FROM (SELECT rowid FROM text_index WHERE text_index MATCH :query ORDER BY rowid DESC) i
   CROSS JOIN texts t ON t.id = i.rowid
@@ -57,8 +57,8 @@ WHERE c.deleted = 0 AND (:user IS NULL OR coalesce(c."user", 'local') = :user)
 ORDER BY i.rowid DESC;
 
 -- name: scan_texts
--- Texts after one, the newest first: those not yet in the index, or all where every word is too short for it.
--- `part` is in lower case, and must be in them; it may be empty.
+-- Texts after a given one, newest first: those not yet in the index, or all if every word is too short for it. `part`
+-- is in lower case and must occur in the text. It can be empty.
 SELECT t.id, t.text, m.id AS message, m.conversation, c.title
 FROM texts t CROSS JOIN messages m ON m.seq = t.message CROSS JOIN conversations c ON c.id = m.conversation
 WHERE t.id > max(:after, (SELECT max(id) FROM texts) - :scanned) AND instr(lower(t.text), :part)
@@ -66,20 +66,20 @@ WHERE t.id > max(:after, (SELECT max(id) FROM texts) - :scanned) AND instr(lower
 ORDER BY t.id DESC;
 
 -- name: own_messages
--- How many a person has, counted up to a limit.
+-- The number of a user's texts, counted up to a limit.
 SELECT count(*) AS count FROM (
   SELECT 1 FROM conversations c CROSS JOIN messages m ON m.conversation = c.id
   WHERE c.deleted = 0 AND coalesce(c."user", 'local') = :user LIMIT :limit);
 
 -- name: scan_own_texts
--- All texts of one person, the newest first.
+-- All texts of one user, newest first.
 SELECT t.id, t.text, m.id AS message, m.conversation, c.title
 FROM conversations c CROSS JOIN messages m ON m.conversation = c.id CROSS JOIN texts t ON t.message = m.seq
 WHERE c.deleted = 0 AND coalesce(c."user", 'local') = :user AND instr(lower(t.text), :part)
 ORDER BY t.id DESC;
 
 -- name: scan_shared_texts
--- All texts of conversations that are shared with a user, the newest first.
+-- All texts in conversations that are shared with a user, newest first.
 SELECT t.id, t.text, m.id AS message, m.conversation, c.title
 FROM members s CROSS JOIN conversations c ON coalesce(c.root, c.id) = s.conversation || ''
   CROSS JOIN messages m ON m.conversation = c.id CROSS JOIN texts t ON t.message = m.seq
