@@ -73,26 +73,26 @@ class Short(Plugin):
         ({"private": ["x"]}, "private takes a table"),
         ({"private": {"gap": " "}}, "each field needs a name and a value"),  # it would mask every space
         ({"private": {"pin": 5}}, "each field needs a name and a value"),
-        ({"workspace": 5}, "a workspace is the path of a folder"),
+        ({"workspace": 5}, "A workspace must be the path of a folder"),
         ({"plugins": [5]}, "5 is not a plugin"),
-        ({"plugins": [Misspelled()]}, "plugin misspelled: unknown hook on_turn_begin"),
-        ({"plugins": [Close()]}, r"plugin close: unknown hook befor_tool. Did you mean before_tool\?"),
+        ({"plugins": [Misspelled()]}, "Plugin 'misspelled': unknown hook 'on_turn_begin'"),
+        ({"plugins": [Close()]}, r"Plugin 'close': unknown hook 'befor_tool'. Did you mean before_tool\?"),
         ({"plugins": [Plain()]}, "Plugin 'plain': define on_turn_end with `async def`"),
         ({"plugins": [Unheard()]}, "Plugin 'unheard': define on_event with `def`"),
-        ({"plugins": [Short()]}, r"plugin short: on_turn_end takes \(self, turn\)"),  # its turns never ended
+        ({"plugins": [Short()]}, r"Plugin 'short': on_turn_end must take \(self, turn\)"),  # its turns never ended
         ({"agents": ["clerk"]}, "'clerk' is not an agent"),
-        ({"agents": [Agent(name="clerk"), Agent(name="clerk")]}, "two agents named clerk"),
+        ({"agents": [Agent(name="clerk"), Agent(name="clerk")]}, "Two agents are named 'clerk'"),
         ({"workspace": "nowhere"}, "'nowhere' is not a folder"),
         ({"mode": "yolo"}, "mode 'yolo'"),
         ({"on_reject": "cry"}, "on_reject 'cry'"),
-        ({"concurrency": 0}, "concurrency 0"),
+        ({"concurrency": 0}, "'concurrency' must be at least 1"),
         ({"max_cost": -1}, "max_cost is a number above 0"),
         ({"max_tokens": float("nan")}, "max_tokens is a whole number above 0"),
         ({"max_calls": 1.5}, "max_calls is a whole number above 0"),
         ({"max_cost": float("inf")}, "max_cost is a number above 0"),
-        ({"retention": 0}, "retention is a number of seconds above 0"),
-        ({"retention": float("nan")}, "retention is a number of seconds above 0"),
-        ({"compact_at": 3}, "the compaction threshold"),
+        ({"retention": 0}, "'retention' must be a number of seconds above 0"),
+        ({"retention": float("nan")}, "'retention' must be a number of seconds above 0"),
+        ({"compact_at": 3}, "The compaction threshold"),
         ({"tool_history": "some"}, "tool history 'some'"),
         ({"private": {"": "x"}}, "privacy"),
     ],
@@ -238,7 +238,7 @@ async def test_a_grant_that_was_revoked_while_a_house_was_closed_is_gone(tmp_pat
 async def test_an_open_house_is_not_opened_once_more(tmp_path: Path) -> None:
     """The first one to leave would close it for the other."""
     async with runtime_with(tmp_path, [says("hello")]) as runtime:
-        with pytest.raises(ConfigError, match="open already"):
+        with pytest.raises(ConfigError, match="already open"):
             async with runtime:
                 pass
         assert (await (await runtime.send("hi")).result()).text == "hello"
@@ -276,7 +276,7 @@ async def test_the_rest_is_closed_where_one_part_cannot_be(tmp_path: Path) -> No
     with pytest.raises(OSError, match="does not let go"):
         async with runtime:
             pass
-    with pytest.raises(EngineError, match="the store is closed"):
+    with pytest.raises(EngineError, match="The store is closed"):
         await runtime.send("hi")
 
 
@@ -289,7 +289,7 @@ async def test_what_was_opened_is_closed_where_the_rest_cannot_be(tmp_path: Path
     with pytest.raises(StoreUnavailable, match="the disk is gone"):
         async with runtime_with(tmp_path, [], store=store):
             pass
-    with pytest.raises(EngineError, match="the store is closed"):
+    with pytest.raises(EngineError, match="The store is closed"):
         await store.conversations()
 
 

@@ -92,7 +92,7 @@ def test_a_runtime_that_cannot_be_made_leaves_no_thread(tmp_path: Path) -> None:
 def test_an_open_house_is_not_opened_once_more(tmp_path: Path) -> None:
     """Nor closed for who opened it."""
     with SyncRuntime(tmp_path / "chat.db", model=ScriptedModel([says("hello")])) as runtime:
-        with pytest.raises(ConfigError, match="open already"), runtime:
+        with pytest.raises(ConfigError, match="already open"), runtime:
             pass
         assert runtime.send("hi").result().text == "hello"
 

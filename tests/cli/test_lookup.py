@@ -34,7 +34,7 @@ async def test_the_latest_turn_is_found_behind_a_conversation_without_any(tmp_pa
         assert (await find_turn(runtime.store)).id == second.id
         assert (await find_turn(runtime.store, where)).id == first.id
         assert (await find_turn(runtime.store, first.id[:-3])).id == first.id
-        with pytest.raises(NotFound, match="nothing was said in that conversation here"):
+        with pytest.raises(NotFound, match="That conversation has no turns here"):
             await find_turn(runtime.store, copy.id)
         with pytest.raises(NotFound, match="Unknown turn or conversation 'nope'"):
             await find_turn(runtime.store, "nope")

@@ -116,7 +116,7 @@ def test_a_file_that_is_named_has_to_be_there(tmp_path: Path) -> None:
 def test_a_secret_is_a_reference_and_never_a_value(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="environment variable"):
         read(tmp_path, '[server]\npassword_from = "hunter 2"')
-    with pytest.raises(ConfigError, match="never a key"):
+    with pytest.raises(ConfigError, match="never the key"):
         read(tmp_path, '[providers.x]\nbase_url = "http://x"\nkeys = "sk-abc"')
 
 
@@ -167,7 +167,7 @@ def test_where_attachments_go_and_what_is_deleted_when(tmp_path: Path) -> None:
     assert store_of(settings) == StoreServer("postgresql://host/x", blobs="s3://bucket/chat", migrates=False)
     for text, words in (
         ('blobs = "s3://key:secret@bucket"', r"line 1: blobs: .*environment"),
-        ('blobs = "bucket"', "line 1: blobs: 'bucket' is not a place"),
+        ('blobs = "bucket"', "line 1: blobs: Invalid place for attachments 'bucket'"),
         ('[retention]\nconversations = "3 months"', "line 2: retention.conversations: a length of time"),
         ('migrate = "no"', "line 1: migrate"),
     ):

@@ -121,7 +121,7 @@ async def test_the_store_is_out_of_bounds_wherever_it_lies(project: Path) -> Non
         ("[workspaces.x]\nprompt = 'y'\n", "workspaces.x.folder"),
         ("[workspaces.x]\nfolder = 'nowhere'\n", "is not a folder"),
         ("[workspaces.x]\nfolder = '.'\npromt = 'y'\n", "Did you mean prompt"),
-        ("[workspaces.'x y']\nfolder = '.'\n", "a name is"),
+        ("[workspaces.'x y']\nfolder = '.'\n", "Invalid workspace name"),
     ],
 )
 def test_what_makes_no_sense_is_told(tmp_path: Path, text: str, words: str) -> None:

@@ -305,5 +305,5 @@ def test_of_earlier_messages_only_these_parts_are_sent() -> None:
 
 def test_an_unknown_kind_of_part_is_refused() -> None:
     """R4"""
-    with pytest.raises(ConfigError, match="history_parts: 'texts' is none of text, reasoning"):
+    with pytest.raises(ConfigError, match="Unknown part 'texts' in history_parts. Choose from text, reasoning"):
         ToolHistory("full", ["texts"])

@@ -568,7 +568,7 @@ QWEN_CODER = [
         "So:",
     ),
     Reply(
-        "a parameter that is there twice",
+        "a parameter that occurs twice",
         "<function=read_file><parameter=path>a</parameter><parameter=path>b</parameter></function>",
         errors=("twice",),
     ),
@@ -652,7 +652,7 @@ GLM = [
         (_read("a", lines=3),),
     ),
     Reply(
-        "a key that is there twice",
+        "a key that occurs twice",
         "<tool_call>read_file<arg_key>a</arg_key><arg_value>1</arg_value><arg_key>a</arg_key><arg_value>2</arg_value></tool_call>",
         errors=("twice",),
     ),
@@ -859,7 +859,7 @@ LLAMA_PYTHONIC = [
         (),
         "Use [f(x) for x in y], [int(a), b], [g(1)](url) and [link](http://x) or m[i(0)] and [h(a=b)].",
     ),
-    Reply("arguments without names", '[read_file("a")]', (), "", ("have to be named",)),
+    Reply("arguments without names", '[read_file("a")]', (), "", ("must be named",)),
     Reply("arguments that are no values", "[read_file(path=open('a'))]", errors=("no plain value",)),
     Reply(
         "one call that can be read and one that cannot",
@@ -867,7 +867,7 @@ LLAMA_PYTHONIC = [
         (TIME,),
         errors=("named",),
     ),
-    Reply("a name twice", "[read_file(path='a', path='b')]", errors=("path is there twice",)),
+    Reply("a name twice", "[read_file(path='a', path='b')]", errors=("path occurs twice",)),
     Reply("cut off in a string", 'So [read_file(path="a', (), AS_IT_IS),
     Reply("cut off, and no tool", "See [note(1, and", (), "See [note(1, and"),
     Reply("a line that ends in a string", "[read_file(path='a\n", (), "", ("not valid Python",)),
@@ -1204,7 +1204,7 @@ def _invoked(tags: _Invoke) -> list[Reply]:
             text=f"```xml\nE.g.\n{tags('get_time')}\n```\nSo.",
         ),
         Reply("shown in backticks", f"`{tags('get_time')}`", text=f"`{tags('get_time')}`"),
-        Reply("a key twice", tags("read_file", path, path), errors=("path is there twice",)),
+        Reply("a key twice", tags("read_file", path, path), errors=("path occurs twice",)),
         Reply(
             "cut off in a value",
             tags("read_file", path).partition(f"a{tags.argument_end}")[0] + "a",
@@ -1344,7 +1344,7 @@ def _gemma(before: str, behind: str, quote: str) -> list[Reply]:
             "cut off in a string", call("read_file{")[: -len(behind)] + path[:-1], errors=("the reply ends",)
         ),
         Reply("cut off behind a value", f"{before}call:read_file{{{path}", errors=("the reply ends",)),
-        Reply("a key twice", call(f"read_file{{{path},{path}}}"), errors=("path is there twice",)),
+        Reply("a key twice", call(f"read_file{{{path},{path}}}"), errors=("path occurs twice",)),
         Reply("quotes as in JSON", call('read_file{path:"a, b"}'), errors=("has to stand between two",)),
         Reply("nested too deep", call(f"search{{tags:{'[' * 99}{']' * 99}}}"), errors=("too deep",)),
         Reply("no name", call("{}"), errors=("no name",)),
@@ -1534,7 +1534,7 @@ MINIMAX_M3 = [
     Reply("a thought", f"<mm:think>{_m3('get_time')}</mm:think>No.", (), "No."),
     Reply("fenced whole", f"```\n{_MM}<tool_call>{_m3('get_time')}{_MM}</tool_call>\n```", (TIME,)),
     Reply("in backticks", f"`{_m3('get_time')}`", (), f"`{_m3('get_time')}`"),
-    Reply("a key twice", _m3("read_file", "<path>a</path><path>b</path>"), errors=("is there twice",)),
+    Reply("a key twice", _m3("read_file", "<path>a</path><path>b</path>"), errors=("occurs twice",)),
     Reply("a tag that is not closed", _m3("read_file", "<path>a"), errors=("path is not closed",)),
     Reply("cut off", f'{_MM}<invoke name="read_file">{_MM}<path>a', errors=("path is not closed",)),
     Reply("nested too deep", _m3("search", "<filter>" + "<n>" * 201 + "</n>" * 201), errors=("too deep",)),

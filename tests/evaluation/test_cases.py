@@ -67,7 +67,7 @@ def test_a_file_that_was_edited_stays(tmp_path: Path) -> None:
     [
         ('id = "a"\nmessages = []', "last message"),
         ('id = "a"\n[[messages]]\nrole = "user"\n[expect]\ncontain = ["x"]', "contain"),
-        ('id = "a/../b\\n"\n[[messages]]\nrole = "user"', "an id has"),
+        ('id = "a/../b\\n"\n[[messages]]\nrole = "user"', "an ID can have"),
         ("id = ", "Invalid value"),
         (
             'id = "a"\n[[messages]]\nrole = "user"\n[expect]\ncontains = "x"',

@@ -159,8 +159,8 @@ async def test_what_pictures_cost_counts_in_the_limits_of_the_turn(tmp_path: Pat
 @pytest.mark.parametrize(
     ("call", "why"),
     [
-        (calls("transcribe"), "there is no recording in this conversation"),
-        (calls("edit_image", prompt="x", images=["dog.png"]), "there is no picture called 'dog.png'"),
+        (calls("transcribe"), "This conversation has no recording."),
+        (calls("edit_image", prompt="x", images=["dog.png"]), "This conversation has no picture called 'dog.png'."),
         (calls("make_image", prompt="x"), "rejected by the safety system"),
     ],
 )

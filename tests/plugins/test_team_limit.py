@@ -66,5 +66,5 @@ async def test_the_groups_of_a_provider_are_those_of_the_last_sign_in(tmp_path: 
 
 
 async def test_a_limit_that_is_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="team lab: max_daily_cost is a number above 0"):
+    with pytest.raises(ConfigError, match="Team 'lab': max_daily_cost is a number above 0"):
         runtime_with(tmp_path, [], teams={"lab": Team(max_daily_cost=-1.0)})

@@ -128,7 +128,7 @@ def test_a_model_may_have_slashes_in_its_name(catalog: Catalog) -> None:
         ("opnai/gpt-4o", r"Unknown provider 'opnai'. Did you mean openai"),
         ("nobody/x", r"Run `dragoman models` to list.* \[providers\.nobody\], or pass a base URL"),
         ("gpt-4o", r"Unknown model 'gpt-4o'. Did you mean openai/gpt-4o or azure/gpt-4o\?"),
-        ("never-received-of-it", r"write it as PROVIDER/MODEL"),
+        ("never-received-of-it", r"Write it as PROVIDER/MODEL"),
         ("openai/", r"Unknown model 'openai/'"),
     ],
 )
@@ -248,7 +248,7 @@ def test_a_provider_can_be_added_by_a_program(catalog: Catalog) -> None:
         ),
         (
             '[families]\n"a" = { tools = "sign" }',
-            r"families\.a\.tools: it is 'native' or a dialect: json",
+            r"families\.a\.tools: choose 'native', or a dialect: json",
         ),
         ('[providers.openai.routes]\n"a*" = "nobody"', r"openai\.routes: unknown provider 'nobody'"),
         ("providers = 1", r"providers: input should be a valid dictionary"),
@@ -295,7 +295,7 @@ def test_a_host_and_a_port_may_be_filled_in_later(address: str, tmp_path: Path) 
 
 def test_a_key_written_where_its_variable_belongs_is_not_repeated(tmp_path: Path) -> None:
     file = written(tmp_path, '[providers.openai]\nkeys = "sk-proj-0123456789"')
-    with pytest.raises(ConfigError, match=r"keys\.0: .* never a key itself") as raised:
+    with pytest.raises(ConfigError, match=r"keys\.0: .* never the key itself") as raised:
         load_catalog(file)
     assert "0123456789" not in str(raised.value)
 

@@ -261,7 +261,7 @@ async def test_errors_notices_and_limits_have_their_codes_over_http(tmp_path: Pa
     script = [calls("add", a=1, b=1), calls("add", a=2, b=2), says("Enough.")]
     async with served(tmp_path, script, tools=[add]) as site:
         refused = await site.ask("GET", "/api/conversations/conv_none")
-        assert refused.body["detail"] == "Unknown conversation 'conv_none'"
+        assert refused.body["detail"] == "Unknown conversation 'conv_none'."
         assert (refused.body["code"], refused.body["values"]["id"]) == ("not_found", "conv_none")
         id = await site.conversation()
         await site.ask("PATCH", f"/api/conversations/{id}", {"settings": {"max_rounds": 1}})

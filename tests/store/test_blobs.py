@@ -104,7 +104,7 @@ async def test_a_file_that_was_not_finished_is_no_blob(blobs: FolderBlobs) -> No
 async def test_a_write_that_fails_leaves_nothing_and_says_what_to_do(tmp_path: Path) -> None:
     """S4"""
     (tmp_path / "blobs").write_text("a file where the folder should be")
-    with pytest.raises(StoreUnavailable, match=r"cannot be stored.*has room"):
+    with pytest.raises(StoreUnavailable, match=r"Cannot store.*has room"):
         await FolderBlobs(tmp_path / "blobs").put(b"x")
     assert files_in(tmp_path) == [tmp_path / "blobs"]
 

@@ -118,7 +118,7 @@ def test_a_folder_that_cannot_be_written_to_is_refused_in_words(tmp_path: Path) 
 @pytest.mark.parametrize("path", ["", ".", ":memory:"])
 def test_a_store_is_a_file(path: str) -> None:
     """S2: a store in memory would be another one for each connection."""
-    with pytest.raises(ConfigError, match="a store is a file"):
+    with pytest.raises(ConfigError, match="A store must be a file"):
         SqliteStore(path)
 
 
@@ -186,9 +186,9 @@ async def test_a_store_that_is_closed_takes_nothing_more_and_says_so(tmp_path: P
     store = SqliteStore(tmp_path / "chat.db")
     await store.open()
     await store.close()
-    with pytest.raises(EngineError, match="the store is closed"):
+    with pytest.raises(EngineError, match="The store is closed"):
         await store.add_conversation(Conversation("conv_1"))
-    with pytest.raises(EngineError, match="the store is closed"):
+    with pytest.raises(EngineError, match="The store is closed"):
         store.append("turn_1", 1, 2, Change())
 
 

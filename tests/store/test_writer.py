@@ -184,7 +184,7 @@ async def test_closing_waits_for_what_was_given_and_takes_no_more(
     last = [writer.submit(write(str(number))) for number in range(20)]
     await writer.close()
     assert [future.result() for future in last] == [str(number) for number in range(20)]
-    with pytest.raises(EngineError, match="the store is closed"):
+    with pytest.raises(EngineError, match="The store is closed"):
         writer.submit(write("too late"))
     with closing(sqlite3.connect(tmp_path / "a.db")) as again, again:
         assert len(words(again)) == 20

@@ -100,7 +100,7 @@ async def test_files_of_a_skill_are_read_and_nothing_beside_them(tmp_path: Path)
     assert texts[1] == "hot"
     assert [call.state for call in made[2:]] == [CallState.FAILED, CallState.FAILED]
     assert "secret" not in texts[2].replace("secret.txt", "")
-    assert "there are bake" in texts[3]
+    assert "Choose one of bake" in texts[3]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such pipes there")
@@ -132,7 +132,7 @@ def test_the_first_folder_wins_and_what_is_broken_is_told(tmp_path: Path) -> Non
         ("---\nname: a\n", "no end"),
         ("---\n[1, 2]\n---\n", "not a list of names"),
         ("---\na: [\n---\n", "not valid YAML"),
-        ("---\nname: 5\ndescription: x\n---\n", "not a text"),
+        ("---\nname: 5\ndescription: x\n---\n", "not a string"),
         ("---\nname: a\ndescription: ''\n---\n", "needs a description"),
     ],
 )

@@ -311,15 +311,15 @@ def named(**options: Any) -> Tool:
         ({"name": "two words"}, "Invalid tool name 'two words'"),
         ({"name": "x" * 65}, "Use 1 to 64"),
         ({"name": "files.read"}, "Invalid tool name"),
-        ({"name": "t", "timeout": "10"}, "tool t: timeout is a number above 0, not '10'"),
-        ({"name": "t", "timeout": 0}, "tool t: timeout is a number above 0, not 0"),
+        ({"name": "t", "timeout": "10"}, "Tool 't': timeout must be a number above 0, not '10'"),
+        ({"name": "t", "timeout": 0}, "Tool 't': timeout must be a number above 0, not 0"),
         ({"name": "t", "timeout": -1}, "timeout"),
         ({"name": "t", "timeout": float("nan")}, "timeout"),
-        ({"name": "t", "pattern": "path"}, "tool t: pattern names 'path'"),
-        ({"name": "t", "replay": "sometimes"}, "tool t: replay is one of never, ask, safe, not 'sometimes'"),
-        ({"name": "t", "review": "maybe"}, "tool t: review is one of never, on_error, always"),
-        ({"name": "t", "max_lines": 0}, "tool t: max_lines is a number above 0"),
-        ({"name": "t", "max_bytes": -1}, "tool t: max_bytes is a number above 0"),
+        ({"name": "t", "pattern": "path"}, "Tool 't': pattern names 'path'"),
+        ({"name": "t", "replay": "sometimes"}, "Tool 't': replay must be one of never, ask, safe, not 'sometimes'"),
+        ({"name": "t", "review": "maybe"}, "Tool 't': review must be one of never, on_error, always"),
+        ({"name": "t", "max_lines": 0}, "Tool 't': max_lines must be a number above 0"),
+        ({"name": "t", "max_bytes": -1}, "Tool 't': max_bytes must be a number above 0"),
     ],
 )
 def test_a_tool_that_is_made_wrong_is_refused_at_once(options: dict[str, Any], message: str) -> None:
@@ -342,7 +342,7 @@ def test_a_class_that_cannot_be_a_tool_is_refused() -> None:
             return str(self.a + b)
 
     for made, message in (
-        (Plain, "tool plain: a class becomes a tool as a pydantic model"),
+        (Plain, "Tool 'plain': a class must be a pydantic model"),
         (NoRun, "tool no_run: a class becomes"),
         (Wants, "Tool 'wants': its run method can take only a ToolContext, not 'b'"),
     ):

@@ -64,7 +64,7 @@ def test_the_rules_of_a_group_are_told_while_any_of_its_tools_is_on() -> None:
 
 def test_a_name_twice_in_one_group_is_refused() -> None:
     """C11"""
-    with pytest.raises(ConfigError, match="group files: there are two tools named read"):
+    with pytest.raises(ConfigError, match="Group 'files' has two tools named 'read'"):
         Group("files", (named("read"), named("read")))
     with pytest.raises(ConfigError, match="Two tool groups have the name 'files'"):
         Toolbox([FILES, FILES])

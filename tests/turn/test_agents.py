@@ -271,7 +271,7 @@ async def test_tasks_do_not_nest_for_ever(tmp_path: Path) -> None:
 
     async with runtime_with(tmp_path, line, agents=[endless]) as runtime:
         result = await (await runtime.send("go")).result()
-        assert "do the work yourself" in result.text
+        assert "Do the work yourself" in result.text
         assert len(await runtime.conversations()) == 4
 
 

@@ -101,7 +101,7 @@ async def test_its_parameters_may_be_a_json_schema(tmp_path: Path) -> None:
 @pytest.mark.parametrize("wrong", [3, str, {"type": "object", "properties": 3}])
 def test_what_describes_no_parameters_is_told(wrong: Any) -> None:
     """R2"""
-    with pytest.raises(ConfigError, match="tool find: "):
+    with pytest.raises(ConfigError, match="Tool 'find': "):
         client_tool("find", "Find a city.", wrong)
 
 

@@ -107,9 +107,9 @@ class Nothing(BaseModel):
 
 
 MISTAKES: list[tuple[Any, str]] = [
-    (lambda: Agent(name="a", limits={"max_rounds": 2}), "limits are Limits"),  # type: ignore[arg-type]
-    (lambda: Agent(name="a", model=ScriptedModel([])), "its model is a name"),  # type: ignore[arg-type]
-    (lambda: Agent(name="a", rules=("deny x",)), "rules are Rule"),  # type: ignore[arg-type]
+    (lambda: Agent(name="a", limits={"max_rounds": 2}), "limits must be Limits"),  # type: ignore[arg-type]
+    (lambda: Agent(name="a", model=ScriptedModel([])), "its model must be a name"),  # type: ignore[arg-type]
+    (lambda: Agent(name="a", rules=("deny x",)), "rules must be Rule"),  # type: ignore[arg-type]
     (lambda: Models(OpenAICompatible("http://localhost:1/v1", model="m")), "Name a model here"),  # type: ignore[arg-type]
 ]
 

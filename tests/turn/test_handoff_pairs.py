@@ -234,7 +234,7 @@ async def test_a_tool_that_is_not_there_is_told_at_the_start(
 
 @pytest.mark.parametrize("tools", ["tools", (danger,)])
 def test_tools_of_an_agent_are_names(tools: Any) -> None:
-    with pytest.raises(ConfigError, match="names in a tuple"):
+    with pytest.raises(ConfigError, match="must be a tuple of names"):
         Agent(name="a", tools=tools)
 
 

@@ -173,7 +173,7 @@ REFUSED: dict[str, tuple[tuple[Fact, ...], Fact, str]] = {
     "a start after a no": (
         (*ASKED, QuestionAnswered("c1", "q1", "reject")),
         CallStarted("c1"),
-        "nobody allowed call c1",
+        "no rule or user allowed call c1",
     ),
     "a start after a yes to what ran before": (
         (*ASKED, QuestionAnswered("c1", "q1", "allow", "h"), CallStarted("c1"), CallInterrupted("c1", "q2")),

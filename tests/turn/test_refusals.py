@@ -99,11 +99,11 @@ async def test_a_plugin_appends_texts_or_parts_and_no_mixture(tmp_path: Path) ->
         ({"command": " "}, "the command is empty"),
         ({"url": "127.0.0.1"}, "http"),
         ({"url": "http://127.0.0.1/", "transport": "stdio"}, "not stdio"),
-        ({"command": "a", "transport": "sse"}, "over stdio"),
-        ({"command": "a", "headers": {"a": "b"}}, "for a url"),
-        ({"url": "http://127.0.0.1/", "args": ("a",)}, "for a command"),
-        ({"url": "http://127.0.0.1/", "env": {"a": "b"}}, "for a command"),
-        ({"url": "http://127.0.0.1/", "cwd": "a"}, "for a command"),
+        ({"command": "a", "transport": "sse"}, "needs stdio"),
+        ({"command": "a", "headers": {"a": "b"}}, "need a url"),
+        ({"url": "http://127.0.0.1/", "args": ("a",)}, "a command"),
+        ({"url": "http://127.0.0.1/", "env": {"a": "b"}}, "a command"),
+        ({"url": "http://127.0.0.1/", "cwd": "a"}, "a command"),
     ],
 )
 def test_an_mcp_server_has_the_fields_of_its_kind(fields: dict[str, Any], said: str) -> None:

@@ -128,7 +128,7 @@ def test_r9_an_option_nobody_knows_is_refused_with_the_nearest_name(given: str, 
 
 
 def test_r9_where_no_name_is_near_all_are_named() -> None:
-    with pytest.raises(BadRequest, match=r"no option 'xyz': it takes seed, temperature; .*`extra`"):
+    with pytest.raises(BadRequest, match=r"no option 'xyz'. It takes seed, temperature. .*`extra`"):
         check({"xyz": 1}, words={"temperature", "seed"})
 
 

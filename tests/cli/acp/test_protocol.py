@@ -135,7 +135,7 @@ async def test_folders_and_blocks_that_are_none_are_refused(tmp_path: Path) -> N
         settings(tmp_path, model)
         async with connected(tmp_path) as here:
             for folder in ("relative", str(tmp_path / "nowhere"), str(tmp_path / "dragoman.toml")):
-                with pytest.raises(acp.RequestError, match="whole path of a folder"):
+                with pytest.raises(acp.RequestError, match="must be an absolute path"):
                     await here.agent.new_session(cwd=folder, mcp_servers=[])
             session = await here.session()
             with pytest.raises(acp.RequestError, match="blank"):

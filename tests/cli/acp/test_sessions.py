@@ -192,7 +192,7 @@ async def test_modes_and_models_are_chosen_for_a_session(tmp_path: Path) -> None
             }
             with pytest.raises(acp.RequestError, match="cannot be 'plan'"):
                 await here.agent.set_session_mode(session_id=made.session_id, mode_id="plan")
-            with pytest.raises(acp.RequestError, match="session 'nowhere' is not open"):
+            with pytest.raises(acp.RequestError, match="Session 'nowhere' is not open"):
                 await here.say("nowhere", "hi")
     assert "tools" not in model.bodies[0]
 

@@ -183,7 +183,7 @@ async def test_what_is_wrong_is_named_as_the_caller_wrote_it(tmp_path: Path) -> 
             "chat/completions",
             {"messages": [{"role": "system", "content": [picture]}]},
             "messages[0].content[0]",
-            "only users",
+            "Only user",
         ),
         (
             "chat/completions",

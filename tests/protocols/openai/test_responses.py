@@ -169,7 +169,7 @@ async def test_a_stateless_caller_sends_sealed_reasoning_back(tmp_path: Path) ->
         thoughts = [part.text for one in seen for part in one.parts if isinstance(part, Reasoning)]
         assert thoughts == ["Where?", "So."]
         forged = {"type": "reasoning", "summary": [], "encrypted_content": "Zm9yZ2Vk"}
-        with pytest.raises(openai.BadRequestError, match="could not be verified"):
+        with pytest.raises(openai.BadRequestError, match="Cannot verify"):
             await client.responses.create(model=MODEL, input=[forged, user("Hi")], **asked)
 
 

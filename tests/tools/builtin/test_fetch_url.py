@@ -223,14 +223,14 @@ async def test_a_redirect_to_www_is_the_same_site() -> None:
 
 async def test_another_site_is_not_followed_but_named_so_that_the_rules_are_asked_about_it() -> None:
     async with site(index=moved("http://other.test/page")) as found:
-        assert "another site: fetch http://other.test/page" in await failure(found.fetch, found.url)
+        assert "another site. To follow it, fetch http://other.test/page" in await failure(found.fetch, found.url)
     assert found.asked == ["site.test/"]
 
 
 async def test_an_open_address_written_as_a_number_is_another_site_too() -> None:
     async with site(index=moved("http://1.1.1.1/")) as found:
         tool = fetcher(resolver=lambda: Names({"site.test": ["127.0.0.1"]}), reachable=bool, seconds=2)
-        assert "another site: fetch http://1.1.1.1/" in await failure(tool, found.url)
+        assert "another site. To follow it, fetch http://1.1.1.1/" in await failure(tool, found.url)
 
 
 async def test_redirects_without_end_are_given_up() -> None:

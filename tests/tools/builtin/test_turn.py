@@ -86,7 +86,7 @@ async def test_a_question_about_a_write_that_would_be_refused_says_so(tmp_path: 
     )
     (question,) = asked
     assert question.diff == ""
-    assert "it fails: b.txt exists: read it first, then give the version" in question.text
+    assert "it fails: 'b.txt' exists. Read it first, then pass the version" in question.text
     (write,) = calls_of(result.messages)
     assert write.state is CallState.FAILED
     assert (tmp_path / "b.txt").read_text() == "there\n"

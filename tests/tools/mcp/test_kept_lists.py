@@ -52,7 +52,7 @@ async def test_a_tool_that_changed_meanwhile_does_not_run(tmp_path: Path) -> Non
         before = tool(changed, "echo")
         outcome = await call(changed, "echo", text="x")
         assert outcome.state is CallState.FAILED
-        assert "nothing ran" in outcome.result.text
+        assert "did not run" in outcome.result.text
         assert tool(changed, "echo").fingerprint != before.fingerprint
         assert (await call(changed, "echo", text="x")).state is CallState.COMPLETED
 
