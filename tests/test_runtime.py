@@ -79,7 +79,10 @@ class Short(Plugin):
         ({"plugins": [Close()]}, r"Plugin 'close': unknown hook 'befor_tool'. Did you mean before_tool\?"),
         ({"plugins": [Plain()]}, "Plugin 'plain': define on_turn_end with `async def`"),
         ({"plugins": [Unheard()]}, "Plugin 'unheard': define on_event with `def`"),
-        ({"plugins": [Short()]}, r"Plugin 'short': on_turn_end must take \(self, turn\)"),  # its turns never ended
+        (
+            {"plugins": [Short()]},
+            r"Plugin 'short': on_turn_end must take \(self, turn\)",
+        ),  # its turns never ended
         ({"agents": ["clerk"]}, "'clerk' is not an agent"),
         ({"agents": [Agent(name="clerk"), Agent(name="clerk")]}, "Two agents are named 'clerk'"),
         ({"workspace": "nowhere"}, "'nowhere' is not a folder"),

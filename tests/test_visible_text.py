@@ -181,7 +181,7 @@ def test_the_last_line_of_a_long_one_is_shown_and_no_yes_is_taken_before(text: s
         folded = "\n".join(menu_lines(question, hidden))
         yes = "r" if question.kind == "review" else "y"
         if hidden:
-            assert f"{hidden:,} lines not shown yet" in folded
+            assert f"{hidden:,} more lines" in folded
             with pytest.raises(NotAChoice, match="type m"):
                 parse_choice(question, yes, hidden)
             assert parse_choice(question, "m", hidden) == "more"

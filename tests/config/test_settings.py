@@ -74,7 +74,10 @@ def test_the_nearest_file_upwards_goes_before_the_persons_own(
             "line 2: agents.a.descripton: unknown setting. Did you mean description",
         ),
         ("[limits]\nmax_rounds = -1", "line 2: limits.max_rounds: it should be greater than or equal to 0"),
-        ('[mcp.a]\ncommand = "x"\nurl = "http://x"', "line 1: mcp.a: a server needs either a command or a url"),
+        (
+            '[mcp.a]\ncommand = "x"\nurl = "http://x"',
+            "line 1: mcp.a: a server needs either a command or a url",
+        ),
         ('mode = "sometimes"', "line 1: mode: it should be 'auto', 'ask', 'manual' or 'off'"),
         ("model = [", "is not valid TOML"),
         ('[providers.x]\nbase_ur = "x"', "line 2: providers.x.base_ur"),
@@ -102,7 +105,7 @@ def test_what_is_wrong_with_a_flag_is_said_with_its_name_alone(tmp_path: Path) -
 def test_a_file_in_another_encoding_is_said_to_be_in_one(tmp_path: Path) -> None:
     file = write(tmp_path, "")
     file.write_bytes('system = "Grüße"'.encode("latin-1"))
-    with pytest.raises(ConfigError, match=r"its text is not UTF-8 \(byte 13\)"):
+    with pytest.raises(ConfigError, match=r"Byte 13 is not UTF-8"):
         load(file, environment={})
 
 

@@ -305,5 +305,7 @@ def test_of_earlier_messages_only_these_parts_are_sent() -> None:
 
 def test_an_unknown_kind_of_part_is_refused() -> None:
     """R4"""
-    with pytest.raises(ConfigError, match="Unknown part 'texts' in history_parts. Choose from text, reasoning"):
+    with pytest.raises(
+        ConfigError, match=r"Unknown part 'texts' in history_parts\. Choose from text, reasoning"
+    ):
         ToolHistory("full", ["texts"])

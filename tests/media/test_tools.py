@@ -160,7 +160,10 @@ async def test_what_pictures_cost_counts_in_the_limits_of_the_turn(tmp_path: Pat
     ("call", "why"),
     [
         (calls("transcribe"), "This conversation has no recording."),
-        (calls("edit_image", prompt="x", images=["dog.png"]), "This conversation has no picture called 'dog.png'."),
+        (
+            calls("edit_image", prompt="x", images=["dog.png"]),
+            "This conversation has no picture called 'dog.png'.",
+        ),
         (calls("make_image", prompt="x"), "rejected by the safety system"),
     ],
 )

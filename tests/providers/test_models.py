@@ -139,7 +139,7 @@ def test_a_key_is_not_in_what_a_model_prints() -> None:
 
 
 def test_a_dialect_that_is_not_there_is_refused_at_once() -> None:
-    with pytest.raises(ConfigError, match="Unknown dialect 'sign'. Choose one of json_strict, xml_tag"):
+    with pytest.raises(ConfigError, match=r"Unknown dialect 'sign'\. Choose one of json_strict, xml_tag"):
         Models(dialect="sign")
 
 

@@ -140,7 +140,7 @@ def test_r9_a_variant_that_is_not_there_is_named_with_those_that_are(tmp_path: P
     models = models_at(tmp_path, "http://127.0.0.1:9/v1")
     with pytest.raises(NotFound, match=r"Unknown variant 'acme/big-1#slow'\. Choose one of fast, deep-1\.5"):
         models("acme/big-1#slow")
-    with pytest.raises(NotFound, match="Unknown variant 'acme/small#fast'. The model has none"):
+    with pytest.raises(NotFound, match=r"Unknown variant 'acme/small#fast'\. The model has none"):
         models("acme/small#fast")
 
 

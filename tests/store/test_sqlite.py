@@ -131,7 +131,7 @@ async def test_a_file_of_a_newer_version_is_refused_and_left_alone(tmp_path: Pat
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("INSERT INTO schema_version VALUES (999)")
     db.close()
-    await refused(path, "written by a newer Dragoman", "schema 999", "upgrade Dragoman")
+    await refused(path, "newer Dragoman wrote", "schema 999", "Upgrade Dragoman")
     with closing(sqlite3.connect(path)) as db, db:
         assert db.execute("SELECT max(version) FROM schema_version").fetchone() == (999,)
     db.close()

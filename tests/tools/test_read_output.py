@@ -43,7 +43,7 @@ async def test_a_line_without_end_is_read_in_pieces() -> None:
     ("arguments", "told"),
     [
         ({"call": "call_9", "start": 1001}, "The output of call_9 has 1000 lines, so start cannot be 1001."),
-        ({"call": "call_7"}, "unknown call call_7"),
+        ({"call": "call_7"}, "Unknown call 'call_7'"),
         ({"call": "call_9", "start": 0}, "start: Input should be greater than or equal to 1"),
         ({"call": "call_9", "lines": 5000}, "lines: Input should be less than or equal to 2000"),
     ],
@@ -140,7 +140,7 @@ async def test_another_conversations_output_cannot_be_read(tmp_path: Path) -> No
                 await turn.answer(event.question, allow_once())
         (call,) = calls_of((await turn.result()).messages)
     assert call.result is not None
-    assert "unknown call" in call.result.text
+    assert "Unknown call" in call.result.text
 
 
 @pytest.mark.parametrize("how", ["fork", "import"])

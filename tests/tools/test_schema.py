@@ -254,7 +254,7 @@ def test_a_signature_that_cannot_be_offered_is_refused_by_name(
     function: Callable[..., str], parameter: str
 ) -> None:
     """C6"""
-    with pytest.raises(ConfigError, match=rf"^tool {function.__name__}: .*{parameter}"):
+    with pytest.raises(ConfigError, match=rf"^Tool '{function.__name__}': .*{parameter}"):
         tool(function)
 
 

@@ -316,7 +316,10 @@ def named(**options: Any) -> Tool:
         ({"name": "t", "timeout": -1}, "timeout"),
         ({"name": "t", "timeout": float("nan")}, "timeout"),
         ({"name": "t", "pattern": "path"}, "Tool 't': pattern names 'path'"),
-        ({"name": "t", "replay": "sometimes"}, "Tool 't': replay must be one of never, ask, safe, not 'sometimes'"),
+        (
+            {"name": "t", "replay": "sometimes"},
+            "Tool 't': replay must be one of never, ask, safe, not 'sometimes'",
+        ),
         ({"name": "t", "review": "maybe"}, "Tool 't': review must be one of never, on_error, always"),
         ({"name": "t", "max_lines": 0}, "Tool 't': max_lines must be a number above 0"),
         ({"name": "t", "max_bytes": -1}, "Tool 't': max_bytes must be a number above 0"),

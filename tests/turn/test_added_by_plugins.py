@@ -59,7 +59,9 @@ async def test_a_tool_that_is_switched_off_may_be_put_back_by_its_description(tm
         chat = await runtime.conversation(tools={"tools": False})
         assert only_call(await (await chat.send("go")).result()).state is CallState.COMPLETED
     async with runtime_with(tmp_path, [says("x")], plugins=[PutsBack()]) as runtime:
-        with pytest.raises(ConfigError, match=r"offers add, which no code can run: use turn\.add_tool"):
+        with pytest.raises(
+            ConfigError, match=r"offers the tool 'add', but no code runs it. Use turn\.add_tool"
+        ):
             await (await runtime.send("go")).result()
 
 

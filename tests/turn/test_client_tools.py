@@ -153,4 +153,4 @@ async def test_a_schema_whose_references_lead_on_without_end_holds_up_nobody(tmp
         turn = await runtime.send("Where am I?", client_tools=[ToolSpec("where", "", schema)])
         call = only_call(await turn.result())
     assert call.result is not None
-    assert (call.state, "too many references" in call.result.text) == (CallState.FAILED, True)
+    assert (call.state, "references are nested too deep" in call.result.text) == (CallState.FAILED, True)

@@ -484,7 +484,7 @@ async def test_a_job_that_cannot_be_struck_off_leaves_no_failed_task_behind(
         working = asyncio.create_task(jobs.work(run, places=20))
         for number in range(8):
             await jobs.put(f"turn_{number}")
-        await until(lambda: "the queue of turns cannot be read" in caplog.text)
+        await until(lambda: "cannot read the queue of turns" in caplog.text)
         working.cancel()
         await asyncio.wait([working])
         await jobs.close()

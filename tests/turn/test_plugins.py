@@ -165,5 +165,7 @@ async def test_what_after_tool_returns_must_be_a_result(tmp_path: Path) -> None:
             return "three"  # type: ignore[return-value]
 
     async with runtime_with(tmp_path, [calls("add", a=1, b=2)], tools=[add], plugins=[Text()]) as runtime:
-        with pytest.raises(ConfigError, match="Plugin 'text': after_tool must return a ToolResult, not 'three'"):
+        with pytest.raises(
+            ConfigError, match="Plugin 'text': after_tool must return a ToolResult, not 'three'"
+        ):
             await (await runtime.send("go")).result()

@@ -88,7 +88,9 @@ async def test_a_plugin_appends_texts_or_parts_and_no_mixture(tmp_path: Path) ->
 
     async with runtime_with(tmp_path, [says("Hello.")], plugins=[Mixed()]) as runtime:
         assert (await (await runtime.send("Hello?")).result()).text == "Hello."
-    assert told == ["'append' takes a string, the parts of one message, or a list of strings, but not a mixture."]
+    assert told == [
+        "'append' takes a string, the parts of one message, or a list of strings, but not a mixture."
+    ]
 
 
 @pytest.mark.parametrize(

@@ -100,4 +100,4 @@ async def test_a_result_of_another_conversation_cannot_be_read(tmp_path: Path) -
         )
         foreign = calls_of(list(await other.tree()))[0].id
     call = only_call(await play(tmp_path, [calls("read_output", call=foreign), says("ok")], tools=[add]))
-    assert call.result == ToolResult(f"unknown call {foreign} in this conversation")
+    assert call.result == ToolResult(f"Unknown call {foreign!r} in this conversation.")

@@ -161,7 +161,7 @@ async def test_what_is_no_text_in_a_block_is_not_told_to_the_model_as_one(
     tmp_path: Path, block: dict[str, Any], what: str
 ) -> None:
     """The model used to receive "None" (F3)."""
-    with pytest.raises(BadRequest, match=f"{what} is a text"):
+    with pytest.raises(BadRequest, match=f"'{what}' must be a string"):
         await read_prompt(SqliteStore(tmp_path / "chat.db"), [block], tmp_path, {})
 
 

@@ -29,7 +29,7 @@ args = ["{script("server-everything", "dist/index.js")}"]
     somebody.says("/prompt it nothere")
     somebody.sees("it says")
     somebody.says("/prompt it args-prompt city=Rome")
-    somebody.sees("read it, change it, Enter sends it")
+    somebody.sees("Edit it, and press Enter to send it")
     somebody.sees("What's weather in Rome?")
     somebody.types("")
     somebody.sees("You said: What's weather in Rome?")

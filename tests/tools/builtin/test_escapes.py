@@ -115,7 +115,9 @@ async def test_a_search_does_not_follow_links(tmp_path: Path) -> None:
     root = workspace(tmp_path)
     assert await told(root, glob, pattern="**") == "a.txt\nsub/b.py"
     assert "no line matches" in await told(root, grep, pattern="secret beside")
-    assert await refused(root, glob, pattern="../*") == "A pattern cannot contain '..'. Pass the folder as path."
+    assert (
+        await refused(root, glob, pattern="../*") == "A pattern cannot contain '..'. Pass the folder as path."
+    )
 
 
 async def test_a_name_with_lines_passes_for_no_other(tmp_path: Path) -> None:

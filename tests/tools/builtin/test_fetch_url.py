@@ -223,7 +223,9 @@ async def test_a_redirect_to_www_is_the_same_site() -> None:
 
 async def test_another_site_is_not_followed_but_named_so_that_the_rules_are_asked_about_it() -> None:
     async with site(index=moved("http://other.test/page")) as found:
-        assert "another site. To follow it, fetch http://other.test/page" in await failure(found.fetch, found.url)
+        assert "another site. To follow it, fetch http://other.test/page" in await failure(
+            found.fetch, found.url
+        )
     assert found.asked == ["site.test/"]
 
 

@@ -79,7 +79,7 @@ def menu(question: Question) -> tuple[MenuItem, ...]:
 def menu_lines(question: Question, hidden: int = 0) -> Iterator[str]:
     """Yield the number of hidden lines, the numbered rules if there are several, and the keys."""
     if hidden:
-        yield f"{MORE.key} {MORE.label}: read {count(hidden, 'line')} more before you can allow it"
+        yield f"{MORE.key} {MORE.label}: {count(hidden, 'more line')}. Read them before you allow it"
     options = rule_options(question)
     for number, rules in enumerate(options, 1):
         if len(options) > 1:
