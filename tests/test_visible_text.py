@@ -182,7 +182,7 @@ def test_the_last_line_of_a_long_one_is_shown_and_no_yes_is_taken_before(text: s
         yes = "r" if question.kind == "review" else "y"
         if hidden:
             assert f"{hidden:,} more lines" in folded
-            with pytest.raises(NotAChoice, match="type m"):
+            with pytest.raises(NotAChoice, match="Type m"):
                 parse_choice(question, yes, hidden)
             assert parse_choice(question, "m", hidden) == "more"
         assert isinstance(parse_choice(question, yes, 0), Answer)

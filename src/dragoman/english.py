@@ -535,7 +535,7 @@ ENGLISH: dict[str, str] = {
         "version control, or a file that the settings start."
     ),
     "question.changed": "A plugin changed the arguments. May they run as they are now?",
-    "question.fails": "If you allow it now, it fails: {why}.",
+    "question.fails": "If you allow it now, it fails: {why}",
     "question.format": (
         "This text looks like a call of {tool} in the format {format}, which {model} does not usually "
         "write. Run it as a call? Always means: read this format from this model from now on."

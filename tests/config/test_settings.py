@@ -171,7 +171,10 @@ def test_where_attachments_go_and_what_is_deleted_when(tmp_path: Path) -> None:
     for text, words in (
         ('blobs = "s3://key:secret@bucket"', r"line 1: blobs: .*environment"),
         ('blobs = "bucket"', "line 1: blobs: Invalid place for attachments 'bucket'"),
-        ('[retention]\nconversations = "3 months"', "line 2: retention.conversations: a length of time"),
+        (
+            '[retention]\nconversations = "3 months"',
+            "line 2: retention.conversations: write a number and hours",
+        ),
         ('migrate = "no"', "line 1: migrate"),
     ):
         with pytest.raises(ConfigError, match=words) as caught:

@@ -70,7 +70,7 @@ async def test_an_address_of_another_place_is_refused_and_nothing_is_stored(
         for url in (*FOREIGN, NO_ADDRESS):
             answer = await site.ask("POST", *protocol(url))
             assert answer.status == 422, (url, answer.body)
-            why = "has no address" if url == NO_ADDRESS else "The server fetches no other address"
+            why = "has no valid URL" if url == NO_ADDRESS else "The server fetches no other address"
             assert why in answer.body["detail"], url
             assert await site.runtime.conversations() == [], url
             assert model_of(site.runtime).requests == [], url

@@ -151,7 +151,7 @@ async def test_a_turn_that_cannot_be_taken_up_for_any_reason_holds_up_no_other(
         assert (await runtime.turn(fine.id).result()).text == "3"
         assert (await runtime.store.turn(hurt.id)).live
         await runtime.delete((await runtime.store.turn(hurt.id)).conversation)
-    assert f"turn {hurt.id} cannot resume" in caplog.text
+    assert f"Turn {hurt.id} cannot resume" in caplog.text
 
 
 async def test_a_queued_turn_that_cannot_be_read_holds_up_no_other(tmp_path: Path) -> None:

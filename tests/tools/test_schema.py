@@ -247,7 +247,7 @@ def unknown(a: int, b: list[Nowhere]) -> str:  # type: ignore[name-defined]  # n
         (positional, "a: .*ordinary"),
         (odd, "cannot describe parameter 'b'"),
         (callback, "cannot describe parameter 'b'"),
-        (unknown, "parameter 'b' is not known here: name 'Nowhere'"),
+        (unknown, "parameter 'b' is unknown: name 'Nowhere'"),
     ],
 )
 def test_a_signature_that_cannot_be_offered_is_refused_by_name(

@@ -346,7 +346,7 @@ def test_a_class_that_cannot_be_a_tool_is_refused() -> None:
 
     for made, message in (
         (Plain, "Tool 'plain': a class must be a pydantic model"),
-        (NoRun, "tool no_run: a class becomes"),
+        (NoRun, "Tool 'no_run': a class must be"),
         (Wants, "Tool 'wants': its run method can take only a ToolContext, not 'b'"),
     ):
         with pytest.raises(ConfigError, match=message):

@@ -176,7 +176,7 @@ class Invoke(Dialect):
             if text is None or key in arguments:
                 yield from cursor.until(tags.call_end, tags.call)
                 yield from cursor.accept(tags.call_end)
-                why = "is there twice" if key in arguments else f"is not closed with {tags.argument_end}"
+                why = "occurs twice" if key in arguments else f"is not closed with {tags.argument_end}"
                 return self.bad(f"its argument {key} {why}", name)
             is_text = bool(section) or (bool(tags.text) and tags.text in beside)
             arguments[key] = value_of(text, key, tool, is_text=is_text)

@@ -55,7 +55,7 @@ def read_function(dialect: Dialect, cursor: Cursor, tools: Tools | None, *, tags
         if value is None or key in texts:
             yield from cursor.until(FUNCTION_END, CLOSE, OPEN)
             yield from cursor.accept(FUNCTION_END)
-            why = "is there twice" if key in texts else f"is not closed with {PARAMETER_END}"
+            why = "occurs twice" if key in texts else f"is not closed with {PARAMETER_END}"
             return [dialect.bad(f"its parameter {key} {why}", name)]
         texts[key] = within_lines(value)
         yield from cursor.space()
@@ -161,7 +161,7 @@ def _arguments(
         if value is None or key.strip() in texts:
             yield from cursor.until(*tags.closes, tags.open)
             yield from cursor.accept(*tags.closes)
-            why = "is there twice" if key.strip() in texts else f"has no {tags.value[0]} that is closed"
+            why = "occurs twice" if key.strip() in texts else f"has no {tags.value[0]} that is closed"
             return dialect.bad(f"its argument {key.strip()} {why}", name)
         texts[key.strip()] = value
         yield from cursor.space()

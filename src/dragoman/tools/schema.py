@@ -125,8 +125,8 @@ def signature_of(
             try:
                 type = eval(type, known, dict(local))
             except Exception as error:
-                where = f"tool {tool}: the type {type!r} of parameter {parameter.name!r}"
-                raise ConfigError(f"{where} is not known here: {error}") from error
+                where = f"Tool {tool!r}: the type {type!r} of parameter {parameter.name!r}"
+                raise ConfigError(f"{where} is unknown: {error}") from error
         yield parameter.replace(annotation=type)
 
 
@@ -174,8 +174,10 @@ def _indescribable(tool: str, types: Mapping[str, Any], error: Exception) -> Con
             TypeAdapter(type).json_schema()
         except _INDESCRIBABLE as alone:
             parameter = repr(name.removeprefix("parameter_"))
-            return ConfigError(f"tool {tool}: pydantic cannot describe parameter {parameter}: {_line(alone)}")
-    return ConfigError(f"tool {tool}: pydantic cannot describe its parameters: {_line(error)}")
+            return ConfigError(
+                f"Tool {tool!r}: pydantic cannot describe parameter {parameter}: {_line(alone)}"
+            )
+    return ConfigError(f"Tool {tool!r}: pydantic cannot describe its parameters: {_line(error)}")
 
 
 def _line(error: Exception) -> str:

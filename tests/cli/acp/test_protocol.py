@@ -141,7 +141,7 @@ async def test_folders_and_blocks_that_are_none_are_refused(tmp_path: Path) -> N
             with pytest.raises(acp.RequestError, match="blank"):
                 await here.say(session, "")
             picture = schema.ImageContentBlock(type="image", data="no base64!", mime_type="image/png")
-            with pytest.raises(acp.RequestError, match="no base64"):
+            with pytest.raises(acp.RequestError, match="not valid base64"):
                 await here.say(session, picture)
             with pytest.raises(acp.RequestError, match="Unknown conversation"):
                 await here.agent.load_session(cwd=str(tmp_path), session_id="conv_x", mcp_servers=[])

@@ -224,7 +224,7 @@ async def test_p6_a_question_answered_by_another_program_goes_away(stage: Path) 
     assert [question["tool"] for question in waiting] == ["note"]
     answered = await program("answer", waiting[0]["id"], "--allow", folder=stage)
     assert answered.status == 0
-    await asyncio.to_thread(somebody.sees, "it is settled: allow, answered elsewhere")
+    await asyncio.to_thread(somebody.sees, "Already settled: allow, answered elsewhere")
     await asyncio.to_thread(somebody.sees, "The note is written.")
     assert await asyncio.to_thread(somebody.leaves) == 0
 
@@ -237,7 +237,7 @@ def test_a_turn_of_another_program_is_followed_and_answered(stage: Path) -> None
     other = person(stage, "last")
     other.sees("another program carries this turn on")
     other.answers("N not now")
-    one.sees("it is settled: reject, answered elsewhere")
+    one.sees("Already settled: reject, answered elsewhere")
     one.sees("They said: not now")
     one.sees("The note is written.")
     other.sees("The note is written.")
@@ -259,7 +259,7 @@ def test_a_conversation_works_in_another_folder_or_in_a_copy(stage: Path) -> Non
     somebody.says("hello")
     somebody.sees("How can I help?")
     somebody.says("/fork folders")
-    somebody.sees("or /fork folder:")
+    somebody.sees("or /fork folder to")
     somebody.says("/fork folder")
     somebody.sees("works in a copy of the folder")
     somebody.says("/workspace")

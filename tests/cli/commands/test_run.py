@@ -433,7 +433,10 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
         ("--model", "mine/x", "--base-url", "mine.example", "Hi"),
         "an address begins with http",
     ),
-    "no file": (("--model", "ollama/x", "--tools", "none.py", "Hi"), "none.py is not a readable Python file"),
+    "no file": (
+        ("--model", "ollama/x", "--tools", "none.py", "Hi"),
+        "none.py' is not a readable Python file",
+    ),
     "no such mode": (("--model", "ollama/x", "--mode", "loud", "Hi"), "mode: it should be 'auto'"),
     "a limit below zero": (
         ("--model", "ollama/x", "--max-rounds", "-1", "Hi"),
@@ -459,7 +462,7 @@ async def test_flags_that_cannot_be_followed_are_one_line_and_status_2(wrong: st
 @pytest.mark.slow
 async def test_a_blank_message_is_refused_and_leaves_nothing_behind(folder: Path) -> None:
     """T4"""
-    await refused(folder, ("--model", "ollama/x", " "), "the message is blank", status=2)
+    await refused(folder, ("--model", "ollama/x", " "), "The message is empty", status=2)
     assert json.loads((await program("list", "--json", folder=folder)).out or "[]") == []
 
 

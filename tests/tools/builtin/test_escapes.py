@@ -92,7 +92,7 @@ async def test_what_is_no_regular_file_is_not_read(tmp_path: Path) -> None:
     root = workspace(tmp_path)
     assert await refused(root, read_file, path="pipe") == "'pipe' is not a regular file."
     assert await refused(root, read_file, path="sub") == "sub is a folder"
-    assert await refused(root, read_file, path=".") == ". is the workspace itself, a folder"
+    assert await refused(root, read_file, path=".") == "'.' is the workspace itself, a folder."
     assert await refused(root, write_file, path="pipe", text="x") == "'pipe' is not a regular file."
     assert "is a folder" in await refused(root, write_file, path="sub", text="x")
     assert "not a folder" in await refused(root, read_file, path="a.txt/b")

@@ -252,8 +252,8 @@ async def test_redirects_without_end_are_given_up() -> None:
         ("http://0x7f.0.0.1/", "not on the open internet"),
         ("http://localhost/", "another site"),
         ("http://1.1.1.1/", "not on the open internet"),  # refused because of the settings of this test
-        ("file:///etc/passwd", "use an http:// or https:// address"),
-        ("gopher://site.test/", "use an http:// or https:// address"),
+        ("file:///etc/passwd", "Use http:// or https://"),
+        ("gopher://site.test/", "Use http:// or https://"),
         ("http://me:secret@site.test/", "user name or password"),
         ("http://[", "could not be read"),
     ],

@@ -48,7 +48,7 @@ def question_to_run(
     if tool.remark:
         texts.append(tool.remark)
     if fails:
-        texts.append(sentence("question.fails", why=fails.removesuffix(".")))
+        texts.append(sentence("question.fails", why=fails))
     return _question(
         log,
         call,
