@@ -83,7 +83,7 @@ class Bench:
 
     async def _read_output(self, call: str) -> str:
         if call not in self.outputs:
-            raise ToolFailed(f"unknown call {call}")
+            raise ToolFailed(f"Unknown call {call!r}")
         return self.outputs[call]
 
 

@@ -268,5 +268,5 @@ def test_a_model_that_cannot_be_offered_is_refused_by_field() -> None:
         def run(self, context: ToolContext) -> str:
             return context.call
 
-    with pytest.raises(ConfigError, match="tool both: pydantic cannot describe parameter 'b'"):
+    with pytest.raises(ConfigError, match="Tool 'both': pydantic cannot describe parameter 'b'"):
         tool(Both)
