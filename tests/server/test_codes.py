@@ -37,7 +37,7 @@ TOOLS = ROOT / "web/src/i18n/zh/tools.ts"
 ELSEWHERE = (
     *("cli", "server/protocols", "server/mcp", "server/routes/monitoring.py", "telemetry"),
     *("sync", "testing", "evaluation", "messages/ids.py", "providers/compatible.py", "wire/scripted.py"),
-    *("store/sql/copying.py", "store/sql/people.py"),
+    *("store/sql/database_copy.py", "store/sql/people.py"),
 )
 # The web UI shows configuration faults only for settings that it edits and for those that keep a model from
 # answering. The program reports the rest when it starts.

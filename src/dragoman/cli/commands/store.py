@@ -13,8 +13,8 @@ from dragoman.config.settings import Settings
 from dragoman.errors import BadRequest, ConfigError
 from dragoman.parameters import store_at
 from dragoman.store.address import StoreAddress, StoreFile, absolute_place, store_address
-from dragoman.store.sql.copying import copy_blobs, copy_store, refuse_running
 from dragoman.store.sql.database import SqlDatabase
+from dragoman.store.sql.database_copy import copy_blobs, copy_store, refuse_running
 from dragoman.store.store import Store
 
 

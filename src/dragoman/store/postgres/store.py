@@ -13,7 +13,7 @@ from dragoman.sentences import sentence
 from dragoman.store.blobs.blobs import checked_data, checked_key, fetched_in_pieces, joined, key_of
 from dragoman.store.blobs.place import named_blobs
 from dragoman.store.postgres.search import PostgresSearch
-from dragoman.store.sql.copying import SqlRaw
+from dragoman.store.sql.database_copy import SqlRaw
 from dragoman.store.sql.deletion import SqlAttachments, SqlProviderFiles, SqlRetention
 from dragoman.store.sql.questions import SqlEvents
 from dragoman.store.sql.turns import SqlQueue

@@ -10,8 +10,8 @@ from pathlib import Path
 from dragoman.errors import DragomanError
 from dragoman.store.blobs.folder import FolderBlobs
 from dragoman.store.blobs.place import named_blobs
-from dragoman.store.sql.copying import SqlRaw
 from dragoman.store.sql.database import SqlConnection
+from dragoman.store.sql.database_copy import SqlRaw
 from dragoman.store.sql.deletion import SqlAttachments, SqlDeletion, SqlProviderFiles, SqlRetention
 from dragoman.store.sql.questions import SqlEvents
 from dragoman.store.sql.turns import SqlQueue

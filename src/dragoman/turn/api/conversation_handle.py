@@ -343,9 +343,10 @@ async def fork_conversation(
 ) -> str:
     """Return the ID of the fork, which belongs to `user` or to the owner of the original.
 
-    A member gets only the private texts that occur in the copied messages. The fork starts with the agent
-    that answered there. If the conversation has a separate folder, the fork gets one too: deleting either
-    must not remove the other's files.
+    Messages up to this one are copied. Queued messages stay with the original. A member gets only the private
+    texts that occur in the copied messages. The fork starts with the agent that answered there. If the
+    conversation has a separate folder, the fork gets one too: deleting either must not remove the other's
+    files.
     """
     store, now = services.store, services.clock()
     messages, _ = await store.messages(conversation)

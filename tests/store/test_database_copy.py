@@ -13,8 +13,8 @@ from dragoman.conversation.tree import Conversation
 from dragoman.errors import BadRequest
 from dragoman.messages.message import File, Text
 from dragoman.parameters import store_at
-from dragoman.store.sql.copying import copy_store
 from dragoman.store.sql.database import SqlDatabase
+from dragoman.store.sql.database_copy import copy_store
 from dragoman.store.sqlite import SqliteStore
 from dragoman.wire.scripted import calls, says
 from tests.cli.program import program

@@ -1,4 +1,4 @@
-"""Copies a whole database to another, row by row, between any engines."""
+"""Copy a whole database to another, row by row, between any engines."""
 
 from __future__ import annotations
 
