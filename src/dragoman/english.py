@@ -164,8 +164,8 @@ ENGLISH: dict[str, str] = {
         "`old` does not occur exactly in {path}. If white space does not count, it occurs {count} times. "
         "Include more surrounding text."
     ),
-    "edits.one_failed": "edit {place} of {count}: {why}. No edit was applied.",
-    "edits.same": "`old` and `new` are the same text: nothing to do",
+    "edits.one_failed": "Edit {place} of {count} failed, so no edit was applied: {why}",
+    "edits.same": "`old` and `new` are the same text. Nothing to do.",
     "either": "{one} or {other}",
     "ending.at_limit": "{ending}: the turn reached its limit of {limit}",
     "ending.context": "the reply of {model} ends early: its context is full",

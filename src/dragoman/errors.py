@@ -180,7 +180,7 @@ class TurnEnded(BadRequest):
 class AlreadyAnswered(BadRequest):
     """Another answer came first, or the approval request was withdrawn.
 
-    Nothing: `how` names the decision.
+    You need not do anything: `how` names the decision.
     """
 
     def __init__(self, question: str, how: str) -> None:

@@ -244,16 +244,16 @@ async def test_a_call_that_did_its_work_keeps_what_the_model_is_shown_of_its_res
 @pytest.mark.parametrize(
     ("place", "words"),
     [
-        ("ftp://host/x", "not a place for attachments"),
+        ("ftp://host/x", "Invalid place for attachments"),
         ("s3://", "names no bucket"),
         ("s3:///prefix", "names no bucket"),
         ("s3://AKIA:secret@bucket/x", "credentials.*environment"),
         ("s3://bucket/x?secret=hidden", "credentials.*environment"),
-        ("file://relative/x", "from the root"),
-        ("file:///", "from the root"),
-        ("Folder", "not a place for attachments"),
-        ("memory:", "not a place for attachments"),
-        ("s3://[bucket/x", "not an address"),
+        ("file://relative/x", "absolute path"),
+        ("file:///", "absolute path"),
+        ("Folder", "Invalid place for attachments"),
+        ("memory:", "Invalid place for attachments"),
+        ("s3://[bucket/x", "not a valid address"),
     ],
 )
 def test_what_is_no_place_is_refused_without_its_secrets(place: str, words: str) -> None:

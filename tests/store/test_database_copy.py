@@ -111,7 +111,7 @@ async def test_nothing_is_copied_into_somebody_elses_store_or_out_of_one_in_use(
     with pytest.raises(BadRequest, match="not in the source"):
         await copied(tmp_path / "chat.db", tmp_path / "other.db")
     async with runtime(tmp_path / "chat.db"):  # which may write at any moment
-        with pytest.raises(BadRequest, match="stop what uses it"):
+        with pytest.raises(BadRequest, match="Stop it, then copy"):
             await copied(tmp_path / "chat.db", tmp_path / "new.db")
 
 

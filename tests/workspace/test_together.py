@@ -131,7 +131,7 @@ def test_it_is_told_where_a_damaged_record_keeps_one_from_being_taken_back(place
     note = {"at": 0.0, "conversation": "conv_1", "folders": [str(place / "one"), str(place / "two")]}
     (place / "snapshots" / "together.json").write_text(json.dumps(note))
     history_of(place / "two").file.write_bytes(b"no database")
-    with pytest.raises(StoreUnavailable, match="the record of the workspace cannot be used"):
+    with pytest.raises(StoreUnavailable, match="The record of the workspace cannot be used"):
         finish_reverts(histories_in(place))
 
 

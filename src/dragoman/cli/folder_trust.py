@@ -157,10 +157,9 @@ def ask_person() -> bool:
 
 
 def trust_edit(folder: Path, before: FolderContents, after: FolderContents) -> bool:
-    """Keep a folder trusted after the user edited its settings by a command. Returns whether it is trusted
-    now.
+    """Keep a folder trusted after the user edited its settings by a command. Return whether it is trusted.
 
-    That applies if it was trusted before or had no active content.
+    A folder stays trusted if it was trusted before, or had no active content.
     """
     held_nothing = not before.files and before.unsafe is None
     if after.unsafe is not None or not (held_nothing or decide_from_memory(os.environ)(before)):

@@ -91,7 +91,9 @@ _OURS = (
 
 def _below(text: str) -> str:
     if parse_path(text) != text:
-        raise ValueError("write a path such as /chat, with a slash at the start and none at the end")
+        raise ValueError(
+            "write a path such as /chat, with plain characters, a slash at the start and none at the end"
+        )
     if (first := f"/{text.split('/')[1]}") in _OURS:
         raise ValueError(f"the server itself uses the path {first}; choose another")
     return text

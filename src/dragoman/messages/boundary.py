@@ -22,7 +22,7 @@ from dragoman.sentences import sentence
 
 T = TypeVar("T")
 DEEPEST = 150  # The JSON reader accepts a depth of 200.
-MARGIN = 20  # The nesting that the stored form adds around a value.
+MARGIN = 20  # levels of nesting reserved for the stored form around a value
 LATEST_TIME = 253_402_300_799.0  # the last second of the year 9999
 _MAY_BE_HUGE = re.compile(r"\d[eE]\+?\d|\d{309}")
 _STORABLE = json.JSONEncoder(allow_nan=False, ensure_ascii=False)

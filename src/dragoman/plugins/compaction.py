@@ -33,8 +33,8 @@ _CUT_REPLY = 2  # number of messages: the one that was cut off, and the request 
 class Compaction(Plugin):
     """Shrinks a request that would fill more than `threshold` of the model's context. None turns it off.
 
-    The original messages stay in the tree. If the request cannot shrink enough, the turn fails with the
-    reason.
+    The original messages stay in the tree. If the request still exceeds the model's context, the
+    turn fails with the reason.
     """
 
     answers_only = True

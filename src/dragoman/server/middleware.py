@@ -150,7 +150,10 @@ class Middleware:
         if scope["method"] in _CHANGES and body and not _fits(path, headers):
             return 415, "the body has to be JSON, with content-type application/json"
         if body and headers.get("content-encoding", "identity").lower() != "identity":
-            return 415, "The server does not accept compressed bodies. Send it without content-encoding."
+            return (
+                415,
+                "The server does not accept compressed bodies. Send the body without content-encoding.",
+            )
         return None
 
     def _limit(self, path: str) -> int:

@@ -361,7 +361,7 @@ class _Document:
             if known and (now - self._read_at < older or self._read_at >= asked):
                 return self._found
             if now - self._failed_at < _FAILED:
-                raise SignInRefused("the provider did not answer a moment ago")
+                raise SignInRefused("a request to the provider failed a moment ago")
             try:
                 status, body = await self._http.ask(address, largest=_LARGEST)
                 if status != 200:

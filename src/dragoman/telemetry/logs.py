@@ -52,7 +52,7 @@ def _read_levels(levels: Sequence[str]) -> tuple[str | None, dict[str, str]]:
         if not given:
             whole = level.lower()
         elif room not in ROOMS:
-            raise ConfigError(f"Invalid --log-level {text!r}. Packages: {', '.join(ROOMS)}.")
+            raise ConfigError(f"Unknown package in --log-level {text!r}. Choose one of {', '.join(ROOMS)}.")
         else:
             rooms[room] = level.lower()
     return whole, rooms

@@ -123,7 +123,7 @@ def _validator(schema: dict[str, Any], references: _References) -> Any:
         def check(validator: Any, reference: Any, instance: Any, inside: Any) -> Iterable[Fault]:
             references.left -= 1
             if references.left < 0:
-                raise RecursionError("its references are nested too deep")
+                raise RecursionError("its references are nested too deeply")
             return follow(validator, reference, instance, inside) or ()
 
         return check

@@ -56,4 +56,4 @@ def locked(path: Path, patience: float) -> Iterator[None]:
 
 
 def unusable(path: Path, error: Exception) -> StoreUnavailable:
-    return StoreUnavailable("the record of the workspace cannot be used", f"see to {path} ({error})")
+    return StoreUnavailable("The record of the workspace cannot be used", f"see to {path} ({error})")

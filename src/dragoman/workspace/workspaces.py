@@ -124,7 +124,9 @@ class Workspaces:
             hint = (
                 sentence("hint.did_you_mean", near=near[0])
                 if near
-                else sentence("hint.there_are", names=", ".join(self.named) or "none")
+                else sentence("hint.there_are", names=", ".join(self.named))
+                if self.named
+                else ""
             )
             raise NotFound("workspace", name, hint)
         return self.named[name]

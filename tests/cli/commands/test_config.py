@@ -92,7 +92,7 @@ def test_everything_that_is_wrong_with_the_settings_is_told_at_once(
         "wrong.toml, line 14: agents.cook.mode: it should be 'auto'",
         "DRAGOMAN_SERVER_PORT: server.port: it should be a valid integer",
         "DRAGOMAN_STROE: unknown setting. Did you mean DRAGOMAN_STORE?",
-        "nowhere is not a folder",
+        "nowhere' is not a folder",
     }
     for words in expected:
         assert [words in line for line in lines].count(True) == 1, (words, lines)

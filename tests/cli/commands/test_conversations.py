@@ -61,7 +61,7 @@ def test_a_conversation_is_shown_by_the_beginning_of_its_id(folder: Path, cli: C
     ambiguous = cli("show", "conv", status=1)
     assert "is the beginning of 2 ids" in ambiguous.err
     missing = cli("show", "conv_u", status=1)  # ids have no u
-    assert missing.err == "dragoman: Unknown conversation 'conv_u'\n"
+    assert missing.err == "dragoman: Unknown conversation 'conv_u'.\n"
 
 
 def test_conversations_are_pinned_tagged_and_put_away(folder: Path, cli: Cli) -> None:
@@ -134,7 +134,7 @@ def test_p6_what_waits_is_answered_once_and_within_reason(folder: Path, cli: Cli
     assert (question["because"], "asked because no rule allows it" in cli("questions").out) == ("rule", True)
     id = question["id"]
     wrong = {
-        (): "it takes --allow, --reject",
+        (): "--allow, --reject",
         ("--release",): "'release' does not answer",
         ("--allow", "--reject", "no"): "say one thing",
         ("--arguments", "{"): "is not valid JSON",

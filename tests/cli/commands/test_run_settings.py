@@ -23,7 +23,7 @@ async def test_a_conversation_goes_on_in_the_store_of_the_settings(stage: Path) 
     shown = await program("show", "last", folder=stage)
     assert shown.out.count("you: ") == 2
     lost = await program("run", "--continue", "conv_none", "hello", folder=stage)
-    assert (lost.status, lost.err) == (1, "dragoman: Unknown conversation 'conv_none'\n")
+    assert (lost.status, lost.err) == (1, "dragoman: Unknown conversation 'conv_none'.\n")
 
 
 async def test_a_conversation_is_answered_by_its_own_model_or_by_the_one_that_is_named_now(

@@ -206,6 +206,6 @@ async def test_a_chat_does_not_go_on_unasked_with_what_others_left(tmp_path: Pat
         process.send_signal(KILL)
         await process.communicate()
         somebody = Person("chat", folder=tmp_path)
-        await asyncio.to_thread(somebody.sees, "a turn was interrupted in another conversation")
+        await asyncio.to_thread(somebody.sees, "A turn in another conversation was interrupted")
         assert await asyncio.to_thread(somebody.leaves) == 0
         assert len(server.bodies) == 1

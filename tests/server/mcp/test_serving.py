@@ -184,7 +184,7 @@ async def test_a_question_outlives_the_server(tmp_path: Path) -> None:
     answer = types.ElicitResult(action="accept", content={"answer": "Allow once"})
     async with over_stdio(tmp_path, mode="2026-07-28", elicitation_callback=able) as client:
         for wrong in ({"path": "b.txt", "text": "one\n"}, {"path": "a.txt", "text": "two\n"}):
-            with pytest.raises(MCPError, match="no call of this state"):
+            with pytest.raises(MCPError, match="No call has this state"):
                 await client.session.call_tool(
                     "write_file",
                     wrong,

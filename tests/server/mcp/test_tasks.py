@@ -124,7 +124,7 @@ async def test_a_client_without_the_extension_gets_no_task(tmp_path: Path) -> No
     async with over_stdio(tmp_path, "--allow", "shell", mode=MODERN) as client:
         calling = asyncio.create_task(client.call_tool("shell", SLOW))
         await eventually((tmp_path / "begun").exists)
-        with pytest.raises(MCPError, match="does not say that it knows"):
+        with pytest.raises(MCPError, match="does not declare support for"):
             await ask(client, "get", "turn_1")
         (tmp_path / "go").touch()
         assert "all done" in text_of(await calling)

@@ -58,7 +58,7 @@ def _before(cursor: str) -> tuple[float, str]:
     try:
         return float(updated), id
     except ValueError:
-        raise BadRequest(f"Unknown page {cursor!r}. Pass the cursor of the last page.") from None
+        raise BadRequest(f"Unknown page {cursor!r}. Pass the `nextCursor` of the previous page.") from None
 
 
 async def _folder_of(store: Store, conversation: Conversation) -> str | None:

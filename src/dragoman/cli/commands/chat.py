@@ -130,9 +130,11 @@ async def _tell_of_others(session: Session, opened: str | None) -> None:
     """
     others = await interrupted_conversations(session.runtime.store) - {opened}
     if len(others) == 1:
-        session.notify(f"A turn in another conversation was interrupted. Run dragoman resume {others.pop()}.")
+        session.notify(
+            f"A turn in another conversation was interrupted. Run `dragoman resume {others.pop()}`."
+        )
     elif others:
-        session.notify(f"Turns in {len(others)} other conversations were interrupted. Run dragoman list.")
+        session.notify(f"Turns in {len(others)} other conversations were interrupted. Run `dragoman list`.")
 
 
 def _greet(session: Session, built: Built, model: str) -> None:

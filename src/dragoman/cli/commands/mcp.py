@@ -99,7 +99,7 @@ def add_server(flags: AddServerFlags) -> None:
         for key, value in table.get(kind, {}).items():
             if looks_secret(key, value):
                 raise ConfigError(
-                    f"{key} looks like a secret, and a file is no place for secrets. "
+                    f"{key} looks like a secret. Do not store secrets in a file. "
                     f"Write ${{NAME}} instead, "
                     "and set NAME in the environment, or store it with `keyring set dragoman NAME`."
                 )

@@ -102,8 +102,8 @@ async def _add_to_queue(name: str, message: str, settings: Settings) -> None:
         turn = await _find_live(runtime.store, name)
         row = await runtime.store.turn(turn)
         if await runtime.store.is_abandoned(turn) and row.state != "waiting":
-            at_once = f"send it with `dragoman run --continue {row.conversation} MESSAGE`."
-            raise BadRequest(f"Turn {turn} is not running: {at_once}")
+            at_once = f"Send the message with `dragoman run --continue {row.conversation} MESSAGE`."
+            raise BadRequest(f"Turn {turn} is not running. {at_once}")
         chat = await runtime.conversation(row.conversation)
         queued = await chat.send(message, queue=True)
         if runtime.bus.here(queued.id) is None:

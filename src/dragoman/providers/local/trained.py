@@ -242,7 +242,7 @@ class TrainedModel:
         elif decoder.word == CALL:
             calls, waiting = self._calls(request, decoder)
             made = {(call.tool, str(call.arguments)) for call in done}
-            # Otherwise the model would repeat them forever.
+            # The model has made all these calls and would repeat them forever: end with their results.
             if all((call.tool, str(call.arguments)) in made for call in calls):
                 yield from text_events(_results(done))
                 return

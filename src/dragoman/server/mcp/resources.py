@@ -60,7 +60,7 @@ def _before(cursor: str | None) -> tuple[float, str] | None:
         return float(updated), id
     except ValueError:
         raise MCPError(
-            types.INVALID_PARAMS, f"Unknown page {cursor!r}. Pass the cursor of the last page."
+            types.INVALID_PARAMS, f"Unknown page {cursor!r}. Pass the `nextCursor` of the previous page."
         ) from None
 
 

@@ -54,7 +54,7 @@ _DENIED = ("PermissionDeniedError", "UnauthenticatedError")
 
 
 def translate(error: Exception, place: str, doing: str) -> StoreUnavailable:
-    """Convert an error. `doing` names the attempted action, such as "an attachment cannot be read"."""
+    """Convert an error. `doing` names the attempted action, such as "Cannot read an attachment"."""
     text = str(error).partition("Debug source")[0]
     found, code = _STATUS.search(text), _CODE.search(text)
     status = int(found[1]) if found else 404 if isinstance(error, FileNotFoundError) else 0
@@ -228,7 +228,7 @@ class ObjectBlobs:
 
     async def check(self) -> None:
         name = f"check/{new_id('check')}"
-        await self._do("attachments cannot be stored", lambda store: store.put_async(name, b"check"))
+        await self._do("Cannot store attachments", lambda store: store.put_async(name, b"check"))
         await self._read(name)
         await self._remove([name])
         async for _ in self._list(f"{'0' * 2}/{'0' * 62}"):
@@ -255,12 +255,12 @@ class ObjectBlobs:
     async def _make_ours(self) -> None:
         if not await self._is_ours():
             ours = (self._store_id or "").encode()
-            await self._do("attachments cannot be stored", lambda store: _create(store, _OWNER, ours))
+            await self._do("Cannot store attachments", lambda store: _create(store, _OWNER, ours))
             await self._is_ours()  # Another process may have been faster.
 
     async def _owner(self) -> bytes | None:
         try:
-            return await self._read(_OWNER, "attachments cannot be used")
+            return await self._read(_OWNER, "Cannot use attachments")
         except FileNotFoundError:
             return None
 
@@ -295,7 +295,7 @@ class ObjectBlobs:
         except Exception as error:
             raise translate(error, str(self), what) from None
 
-    async def _read(self, name: str, what: str = "an attachment cannot be read") -> bytes:
+    async def _read(self, name: str, what: str = "Cannot read an attachment") -> bytes:
         """Read an object. Raise FileNotFoundError if it does not exist."""
 
         async def read(store: ObjectStore) -> bytes | None:
@@ -326,7 +326,7 @@ class ObjectBlobs:
                     raise
                 return None
 
-        data = await self._do("an attachment cannot be read", read)
+        data = await self._do("Cannot read an attachment", read)
         if data is None:
             copies = await self._copies(key)
             if not copies or max(copies).name == name:
@@ -345,15 +345,15 @@ class ObjectBlobs:
                     # Otherwise another server was faster.
 
         if names:
-            await self._do("unused attachments cannot be removed", remove)
+            await self._do("Cannot remove unused attachments", remove)
 
     async def _copies(self, key: str) -> list[_Copy]:
         return [copy async for copy in self._list(f"{key[:2]}/{key[2:]}")]
 
     async def _list(self, prefix: str) -> AsyncIterator[_Copy]:
-        listing = await self._do("attachments cannot be listed", lambda store: _begin(store, prefix))
+        listing = await self._do("Cannot list attachments", lambda store: _begin(store, prefix))
         while True:
-            page = await self._do("attachments cannot be listed", lambda _: anext(listing, None))
+            page = await self._do("Cannot list attachments", lambda _: anext(listing, None))
             if page is None:
                 return
             for found in page:

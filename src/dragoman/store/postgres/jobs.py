@@ -54,7 +54,7 @@ class PostgresJobs:
             elif not await self._is_made(namespace):
                 raise ConfigError(
                     "The queue of turns has no tables yet, and the settings have migrate = false. Run "
-                    "`dragoman store migrate` first"
+                    "`dragoman store migrate` first."
                 )
             options = {"options": f"-c search_path={namespace}", "application_name": "dragoman jobs"}
             connector = procrastinate.PsycopgConnector(

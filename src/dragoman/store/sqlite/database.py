@@ -187,7 +187,9 @@ class SqliteDatabase(SqlDatabase):
             if folder.exists() and not folder.is_dir():
                 raise ConfigError(f"Cannot open the store '{self.path}': '{folder}' is not a folder.")
         if self.path.is_dir():
-            raise ConfigError(f"Cannot open the store '{self.path}'. It is a folder. Name a file in it.")
+            raise ConfigError(
+                f"Cannot open the store '{self.path}', because it is a folder. Name a file in the folder."
+            )
         try:
             yield
         except OSError as error:

@@ -103,7 +103,7 @@ def _place(path: str, number: int, hunk: Hunk, lines: list[str], *, at: int, mov
     for anchor in hunk.after:
         found, _ = find_lines(lines, [anchor], at)
         if not found:
-            raise ToolFailed(f"Hunk {number}: line {anchor!r} is not in {path!r}. Read it again.")
+            raise ToolFailed(f"Hunk {number}: line {anchor!r} is not in {path!r}. Read the file again.")
         at = found[0] + 1
     if not hunk.old:
         known = hunk.at is not None and not hunk.after
@@ -379,7 +379,7 @@ def _added(path: str, patch: FilePatch, data: bytes | None) -> _Write:
 
 def _deleted(path: str, patch: FilePatch, data: bytes) -> list[_Write]:
     if patch.hunks and apply_hunks(patch, text_file(path, data).text)[0].strip():
-        raise ToolFailed(f"{path!r} has more lines than the patch deletes. Read it again.")
+        raise ToolFailed(f"{path!r} has more lines than the patch deletes. Read the file again.")
     return [_Write(path, data, None)]
 
 

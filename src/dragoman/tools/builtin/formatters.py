@@ -93,7 +93,7 @@ def _formatting(tool: Tool, formatters: Sequence[Formatter], check: Callable[[],
                 return replace(output, value=f"{output.value}\nThe formatters did not run: {error}.")
             return await _Formatting(formatters, context).finish(output)
 
-    # A formatter can write other files than the named ones, such as caches, so declare all files writable.
+    # A formatter can write other files than the named ones, such as caches: declare that it writes anything.
     timeout = tool.timeout + _TOGETHER + 10
     return replace(tool, run=run, threaded=False, cancellable=True, writes="anything", timeout=timeout)
 

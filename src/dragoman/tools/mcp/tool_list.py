@@ -113,7 +113,7 @@ def tools_of(
         try:
             tools[definition.name] = _tool_of(server, settings, definition, call, checked=checked)
         except ConfigError as error:
-            wrong.append(f"{error}: it is left out")
+            wrong.append(f"{str(error).removesuffix('.')}: it is left out")
     return tuple(tools.values()), wrong
 
 

@@ -134,9 +134,9 @@ class JobDriver(TaskDriver):
             _log.warning("will hand over turn %s later: %s", started.turn.id, error)
 
     async def adopt(self, turn: str, *, wanted: bool = False) -> bool:
-        """Run the turn here only if a turn of this process waits for it.
+        """Run the turn here if this process works and the caller wants it here, or another turn waits for it.
 
-        Otherwise, queue it for any worker.
+        Otherwise, queue an abandoned turn for any worker.
         """
         if await self._runs_here(turn):
             return True

@@ -28,7 +28,7 @@ _ORPHANS = 5.0  # Seconds between checks for turns whose process died.
 _GLANCE = 0.25  # Seconds between checks for other processes' signals in a store that cannot notify.
 _PAUSE = 0.01  # Minimum seconds between two checks, however often the store is written.
 _OTHERS_FIRST = 1.0  # Seconds reserved for the process that was present when the turn was queued.
-_GRACE = 10.0  # Seconds for turns to finish when the process stops.
+_GRACE = 10.0  # seconds for turns to stop, or to end if they are ending, before their tasks are cancelled
 
 
 class TaskDriver:

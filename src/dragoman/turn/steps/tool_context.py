@@ -182,7 +182,8 @@ class CallContext:
                 break
         answer = self._known_answer(question) or await self._answer_to(question)
         if answer.verdict == "reject":
-            raise ToolFailed(f"The user did not answer{f': {answer.reason}' if answer.reason else ''}.")
+            reason = f": {answer.reason.removesuffix('.')}" if answer.reason else ""
+            raise ToolFailed(f"The user did not answer{reason}.")
         return answer.value
 
     async def _require_permission(self, pattern: str, text: str = "", permission: str = "") -> None:

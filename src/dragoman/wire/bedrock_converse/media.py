@@ -58,7 +58,7 @@ class FileBlocks:
         self._names: set[str] = set()
 
     def block(self, file: File) -> Block:
-        """Return the file's bytes. A file with only a URL becomes text, because no one downloads it."""
+        """Return the file as a block with its bytes, or as text if it has only a URL."""
         kind, format = FORMATS.get(media_type(file), (None, ""))
         data = files.base64_of(file, self._attachments) if kind else None
         if kind is None or not data:

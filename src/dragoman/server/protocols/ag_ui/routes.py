@@ -78,7 +78,9 @@ async def _run(context: Context, body: RunAgentInput, agent: str | None, key: Se
     if live and _last_said(body.messages) == await _question_of(context, live[-1]):
         return await _from_the_start(context, body, live[-1].id)
     if body.resume:
-        raise BadRequest("No call in this thread waits for an answer. It was answered, or its turn is over.")
+        raise BadRequest(
+            "No call in this thread waits for an answer. The call was answered, or its turn is over."
+        )
     if (lost := next(_results(body), None)) is not None:
         raise BadRequest(f"No call {lost.call!r} in this thread waits for a result.")
     if conversation is not None and _last_said(body.messages) is None:

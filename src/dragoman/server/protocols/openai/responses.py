@@ -203,7 +203,10 @@ class ResponseBody(AnswerOptions):
     def request_options(self) -> dict[str, JsonValue]:
         refuse(self, _REFUSALS)
         if self.background and self.store is False:
-            what = "You read a background response later. Leave out `store`, or `background`."
+            what = (
+                "A background response must be stored, so that you can read it later. "
+                "Leave out `store`, or `background`."
+            )
             raise ApiRefusal(what, "store", code="mutually_exclusive_parameters")
         if self.previous_response_id and self.conversation:
             what = "previous_response_id and conversation both say where to continue: send one of them"
