@@ -111,7 +111,7 @@ async def test_a_formatter_dies_with_the_program_and_the_turn_goes_on(tmp_path: 
         async with program(tmp_path, "serve", "--port", "0", "--no-open"):
             await eventually(lambda: ended(tmp_path / "chat.db"))
         (result,) = [one["content"] for one in model.messages() if one["role"] == "tool"]
-        assert "a.txt exists: read it first" in result
+        assert "'a.txt' exists. Read it first" in result
         assert file.read_text() == "all"
         for force, status in (((), 1), (("--force",), 0)):  # another user could have changed it by now
             async with program(tmp_path, "revert", "last", "--files-only", *force) as back:

@@ -171,7 +171,7 @@ async def test_what_a_person_put_beside_a_skill_stays(folder: Folder) -> None:
     [
         ("Bake", "---\ndescription: d\n---\n"),
         ("BAKE", None),
-        ("bake", "no front matter"),
+        ("bake", "needs front matter"),
         ("bake", "---\nname: other\ndescription: d\n---\n"),
     ],
 )
@@ -189,7 +189,7 @@ async def test_what_stands_there_under_this_name_is_not_overwritten(
         refused = await site.ask("PUT", f"{URL}/bake", BAKE)
         assert (refused.status, " exists. " in refused.body["detail"]) == (422, True)
         assert files_in(own_folder(folder)) == before
-        assert len((await site.get(URL))["left_out"]) == (text == "no front matter")
+        assert len((await site.get(URL))["left_out"]) == (text == "needs front matter")
 
 
 async def test_nobody_overwrites_what_they_have_not_seen(folder: Folder) -> None:

@@ -336,7 +336,7 @@ async def test_attachments_are_copied_between_places(tmp_path: Path, s3: ObjectS
         "store", "copy", "chat.db", "third.db", "--blobs-from", URL, folder=tmp_path, **s3.environment()
     )
     assert "attachment" not in done.err.replace("attachments 1", "")
-    assert "both are the same" in (await program("store", "copy", "chat.db", "chat.db", folder=tmp_path)).err
+    assert "are the same store" in (await program("store", "copy", "chat.db", "chat.db", folder=tmp_path)).err
 
 
 async def test_the_doctor_says_where_they_are_and_whether_they_can_be_reached(

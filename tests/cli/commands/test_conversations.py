@@ -136,12 +136,12 @@ def test_p6_what_waits_is_answered_once_and_within_reason(folder: Path, cli: Cli
     wrong = {
         (): "--allow, --reject",
         ("--release",): "'release' does not answer",
-        ("--allow", "--reject", "no"): "say one thing",
+        ("--allow", "--reject", "no"): "Pass one answer",
         ("--arguments", "{"): "is not valid JSON",
         ("--arguments", '{"path": 5}'): "do not fit: path:",
         ("--always", "--rule", "9"): "has no rule 9",
-        ("--deny", "--allow"): "say one thing",
-        ("--deny", "--rule", "2"): "add --conversation, --hour or --always",
+        ("--deny", "--allow"): "Pass one answer",
+        ("--deny", "--rule", "2"): "Add --conversation, --hour or --always",
     }
     for options, complaint in wrong.items():
         assert complaint in cli("answer", id, *options, status=1).err

@@ -99,7 +99,7 @@ async def test_what_cannot_be_explained_is_one_line_and_changes_nothing(tmp_path
     foreign.close()
     refused = await _explain(tmp_path)
     assert refused.status == 2
-    assert "not a store of Dragoman" in refused.err
+    assert "not a Dragoman store" in refused.err
     with closing(sqlite3.connect(tmp_path / "chat.db")) as foreign, foreign:
         assert foreign.execute("SELECT count(*) FROM sqlite_master").fetchone() == (1,)
     foreign.close()

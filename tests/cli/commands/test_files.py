@@ -95,7 +95,7 @@ async def test_a_conflict_is_an_error_that_names_the_files(tmp_path: Path, work:
     refused = await _program(tmp_path, "revert", turn, "--files-only")
     assert refused.status == 1
     assert "a.txt" in refused.err
-    assert "--force goes back anyway" in refused.err
+    assert "pass --force to undo anyway" in refused.err
     assert (work / "new.txt").exists()
     assert (await _program(tmp_path, "revert", turn, "--files-only", "--force")).status == 0
     assert (work / "a.txt").read_text() == "one\ntwo\n"

@@ -92,7 +92,7 @@ def test_the_nearest_file_upwards_is_the_one(tmp_path: Path, monkeypatch: pytest
         (["add", "a b", "--", "b"], "letters, digits"),
         (["add", "x", "--env", "API_KEY=abc", "--", "b"], "API_KEY looks like a secret"),
         (["add", "x", "--url", "http://a", "--header", "Cookie: abc"], "Cookie looks like a secret"),
-        (["add", "files", "--", "b"], "files is the name of a group of tools"),
+        (["add", "files", "--", "b"], "'files' is the name of a built-in tool group"),
         (["remove", "x"], "no server 'x' is there: there are none"),
         (["test", "x"], "unknown server 'x': there are none"),
     ],
@@ -168,11 +168,11 @@ def test_a_server_is_taken_out_of_the_file_that_it_stands_in(
     assert str(own) in mcp("remove", "mine").output
     here.write_text("[mcp.both]\ncommand = 'c'\n")
     said = mcp("remove", "both").output
-    assert said.startswith(f"both is taken out of {here}.\n{own} has a server 'both' too")
+    assert said.startswith(f"Removed both from {here}.\n{own} also has a server 'both'")
     assert own.read_text() == "[mcp.both]\ncommand = 'a'\n"
     here.write_text("[mcp.both]\ncommand = 'c'\n")
     monkeypatch.delenv("DRAGOMAN_TRUST")  # then the folder's counts for nothing
-    assert mcp("remove", "both").output.startswith(f"both is taken out of {own}.")
+    assert mcp("remove", "both").output.startswith(f"Removed both from {own}.")
     assert here.read_text() == "[mcp.both]\ncommand = 'c'\n"
 
 

@@ -90,7 +90,7 @@ def test_who_goes_away_from_a_question_of_a_run_has_not_said_no(stage: Path, cli
     again = Person("resume", "last", folder=stage)
     again.sees("your choice:")
     again.types("e buy bread")
-    again.sees("that is not valid JSON")
+    again.sees("Invalid JSON")
     again.sees("your choice:")
     again.types("e")
     again.sees("which field")

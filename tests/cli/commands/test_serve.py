@@ -114,7 +114,7 @@ async def test_another_link_is_printed_for_whoever_runs_the_server_and_nobody_el
     file.write_text('{"url": "http://127.0.0.1:1", "key": "x"}', "utf-8")  # as a killed server leaves it
     ended = await program("link", folder=stage)
     assert (ended.status, ended.out) == (1, "")
-    assert "no server runs" in ended.err
+    assert "No server is running" in ended.err
 
 
 @pytest.mark.long

@@ -56,7 +56,7 @@ async def test_the_terminal_prints_a_table_csv_and_json(tmp_path: Path) -> None:
     table = (await _usage(tmp_path, "--by", "person,model")).out
     assert "ada" in table
     assert "$0.2500" in table
-    assert "The price of 1 reply is not known" in table
+    assert "The price of 1 reply is unknown" in table
     (row,) = csv.DictReader(io.StringIO((await _usage(tmp_path, "--by", "person", "--csv")).out))
     assert (row["person"], row["input"], row["cost"], row["unpriced"]) == ("ada", "150", "0.25", "1")
     (tool,) = json.loads((await _usage(tmp_path, "--by", "tool", "--json")).out)
