@@ -36,12 +36,12 @@ async def test_s6_a_key_is_stored_tested_listed_and_removed(tmp_path: Path) -> N
     ]
     failed = await run(tmp_path, "set", "acme", stdin=f"{KEY}\n")  # the server at that address is gone
     assert "The test failed" in failed.err
-    assert "ACME_API_KEY is removed" in (await run(tmp_path, "remove", "acme")).out
+    assert "Removed ACME_API_KEY" in (await run(tmp_path, "remove", "acme")).out
     assert "No stored key of acme" in (await run(tmp_path, "remove", "acme", status=2)).err
     assert "No keys yet" in (await run(tmp_path, "list")).err
 
 
 async def test_what_is_no_key_is_refused(tmp_path: Path) -> None:
-    assert "one word" in (await run(tmp_path, "set", "openai", stdin="two words\n", status=2)).err
+    assert "has no spaces" in (await run(tmp_path, "set", "openai", stdin="two words\n", status=2)).err
     assert "nknown provider 'opnai'" in (await run(tmp_path, "set", "opnai", status=2)).err
     assert "needs no key" in (await run(tmp_path, "set", "local", status=2)).err

@@ -93,8 +93,8 @@ def test_the_nearest_file_upwards_is_the_one(tmp_path: Path, monkeypatch: pytest
         (["add", "x", "--env", "API_KEY=abc", "--", "b"], "API_KEY looks like a secret"),
         (["add", "x", "--url", "http://a", "--header", "Cookie: abc"], "Cookie looks like a secret"),
         (["add", "files", "--", "b"], "'files' is the name of a built-in tool group"),
-        (["remove", "x"], "no server 'x' is there: there are none"),
-        (["test", "x"], "unknown server 'x': there are none"),
+        (["remove", "x"], "Unknown server 'x' in "),
+        (["test", "x"], "Unknown server 'x'. No servers are set up."),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_words(arguments: list[str], words: str) -> None:
@@ -153,7 +153,7 @@ def test_servers_of_every_file_that_holds_here_are_listed(tmp_path: Path) -> Non
         ("mine", str(tmp_path / "config" / "dragoman" / "dragoman.toml")),
         ("here", str(tmp_path / "dragoman.toml")),
     ]
-    assert "stands in" in refused("remove", "other")
+    assert "Remove it there" in refused("remove", "other")
 
 
 def test_a_server_is_taken_out_of_the_file_that_it_stands_in(

@@ -141,7 +141,7 @@ def test_a_server_that_is_not_there_is_an_error_where_it_alone_is_asked() -> Non
 def test_a_provider_that_is_not_there_is_an_error() -> None:
     printed = invoke("models", "--check", "grok")
     assert printed.exit_code != 0
-    assert "unknown provider 'grok'" in f"{printed.output}{printed.exception}"
+    assert "Unknown provider 'grok'" in f"{printed.output}{printed.exception}"
 
 
 def test_the_list_can_be_of_some_providers() -> None:

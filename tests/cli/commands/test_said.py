@@ -199,7 +199,7 @@ async def test_an_answer_of_a_type_is_printed_as_the_value_it_is(tmp_path: Path)
         at = ("run", "--model", "mine/m", "--base-url", server.url, "--forget")
         text = await program(*at, "--output-type", "schema.json", "Sum it up.", folder=tmp_path)
         lines = await program(*at, "--output-type", "schema.json", "--json", "Sum it up.", folder=tmp_path)
-        for name, words in (("wrong.json", "is not valid JSON"), ("nosuch.json", "cannot be read")):
+        for name, words in (("wrong.json", "is not valid JSON"), ("nosuch.json", "Cannot read")):
             refused = await program(*at, "--output-type", name, "Sum it up.", folder=tmp_path)
             assert (refused.status, words in refused.err) == (2, True)
     assert (text.status, text.out) == (0, '{"total": 3}\n')

@@ -54,7 +54,7 @@ def test_a_token_is_printed_once_and_is_nowhere(folder: Path, cli: Cli) -> None:
             assert token not in "\n".join(db.iterdump())
         assert share in cli("share", "last").out
         assert share not in cli("share", "last", "--revoke", share).out
-    assert "--expires soon" in cli("share", "last", "--link", "--expires", "soon", status=1).err
+    assert "--expires 'soon'" in cli("share", "last", "--link", "--expires", "soon", status=1).err
 
 
 def test_a_transcript_names_the_users_who_sent(folder: Path, cli: Cli) -> None:

@@ -136,7 +136,7 @@ def _files_with(name: str, config: Path | None) -> list[Path]:
         if (json_file := _json_file_with(name, config)) is not None:
             raise ConfigError(f"Server {name!r} is in '{json_file}'. Remove it there by hand.")
         names = _list_names(dict.fromkeys(one for servers in tables.values() for one in servers))
-        raise ConfigError(f"{' and '.join(map(str, tables))}: no server {name!r} is there: {names}")
+        raise ConfigError(f"Unknown server {name!r} in {' and '.join(map(str, tables))}. {names}")
     return found
 
 
