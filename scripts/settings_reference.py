@@ -114,7 +114,7 @@ def rows_of(section: Section) -> Iterator[tuple[str, str, str, str]]:
 
 # ── types in words ────────────────────────────────────────────────────────────────────────────────
 
-_PLAIN: dict[Any, str] = {str: "text", int: "whole number", float: "number", bool: "`true` or `false`"}
+_PLAIN: dict[Any, str] = {str: "string", int: "whole number", float: "number", bool: "`true` or `false`"}
 
 
 def describe_type(kind: Any) -> str:
@@ -126,7 +126,7 @@ def describe_type(kind: Any) -> str:
     if origin in (Union, UnionType):
         return " or ".join(describe_type(one) for one in arguments if one is not NoneType)
     if origin in (list, tuple):
-        return f"list: {describe_type(arguments[0])}" if _is_choice(arguments[0]) else "list of texts"
+        return f"list: {describe_type(arguments[0])}" if _is_choice(arguments[0]) else "list of strings"
     if origin is dict:
         return "a table each" if _is_table(arguments[1]) else "table"
     if _is_table(bare):
@@ -244,7 +244,7 @@ def _shown(default: object) -> str:
 
 _TOP = {
     "limits": "limits of one turn, and of one user per day",
-    "prompts": "texts that users send again and again",
+    "prompts": "prompts that users send often",
     "teams": "users who share daily limits: [teams](../guide/sign-in.md#limit-what-a-team-uses)",
     "agents": "named sets of prompt, model, tools, permissions and limits",
     "plugins": "plugins with their parameters",

@@ -48,12 +48,12 @@ def test_defaults_from_other_rooms_are_those_that_hold_there() -> None:
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        (str, "text"),
+        (str, "string"),
         (bool, "`true` or `false`"),
-        (str | None, "text"),
+        (str | None, "string"),
         (float | Literal[False], "number or `false`"),
         (Literal["a", "b"], "`a`, `b`"),
-        (list[str], "list of texts"),
+        (list[str], "list of strings"),
         (list[Literal["a", "b"]], "list: `a`, `b`"),
         (dict[str, str], "table"),
         (Annotated[int, Field(gt=0)], "whole number above 0"),
