@@ -68,7 +68,7 @@ class Short(Plugin):
         ({"allow": {"shell": "git *"}}, "allow takes a list"),  # its names alone would allow every line
         ({"deny": [5]}, "5 is not a rule"),
         ({"tools": add}, "tools takes a list"),
-        ({"system": 5}, "system is a text"),
+        ({"system": 5}, "'system' must be a string"),
         ({"options": "hot"}, "options takes a table"),
         ({"private": ["x"]}, "private takes a table"),
         ({"private": {"gap": " "}}, "each field needs a name and a value"),  # it would mask every space

@@ -141,13 +141,13 @@ def listed(name: str, given: Iterable[Item]) -> Iterable[Item]:
 
 def table(name: str, given: Mapping[str, Item] | None) -> dict[str, Item]:
     if given is not None and not isinstance(given, Mapping):
-        raise ConfigError(f"{name} takes a table, not {given!r}")
+        raise ConfigError(f"'{name}' must be a table, not {given!r}.")
     return dict(given or {})
 
 
 def text_of(name: str, given: str) -> str:
     if not isinstance(given, str):
-        raise ConfigError(f"{name} is a text, not {given!r}")
+        raise ConfigError(f"'{name}' must be a string, not {given!r}.")
     return given
 
 
