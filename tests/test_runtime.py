@@ -69,8 +69,8 @@ class Short(Plugin):
         ({"deny": [5]}, "5 is not a rule"),
         ({"tools": add}, "tools takes a list"),
         ({"system": 5}, "'system' must be a string"),
-        ({"options": "hot"}, "options takes a table"),
-        ({"private": ["x"]}, "private takes a table"),
+        ({"options": "hot"}, "'options' must be a table"),
+        ({"private": ["x"]}, "'private' must be a table"),
         ({"private": {"gap": " "}}, "each field needs a name and a value"),  # it would mask every space
         ({"private": {"pin": 5}}, "each field needs a name and a value"),
         ({"workspace": 5}, "A workspace must be the path of a folder"),
