@@ -105,3 +105,30 @@ def test_a_login_that_failed_is_told_with_its_reason() -> None:
     """A required login is not a failure (C7)."""
     assert describe(OAuthFlowError("no such client")) == "the login failed: no such client"
     assert "did not work" not in describe(LoginNeeded("no such client"))
+
+
+def prompt(*messages: dict[str, Any]) -> str:
+    return contents.text_of(types.GetPromptResult.model_validate({"messages": [*messages]}))
+
+
+def test_a_prompt_is_one_text_with_the_models_lines_quoted() -> None:
+    """C8: the user reads it before it is sent, so files stay out and say so."""
+    resource = {"type": "resource", "resource": {"uri": "file:///a.txt", "text": "one\ntwo"}}
+    image = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
+    assert (
+        prompt(
+            {"role": "user", "content": text("Sum it up.")},
+            {"role": "assistant", "content": resource},
+            {"role": "user", "content": image},
+        )
+        == "Sum it up.\n\n> [file:///a.txt]\n> one\n> two\n\n[image was left out]"
+    )
+    assert len(prompt({"role": "user", "content": text("x" * 200_000)})) == contents.LONGEST_PROMPT
+
+
+def test_arguments_of_a_prompt_are_required_or_optional() -> None:
+    """C8"""
+    arguments = [{"name": "city", "required": True}, {"name": "day"}]
+    made = contents.prompt_of(types.Prompt.model_validate({"name": "weather", "arguments": arguments}))
+    assert (made.required, made.optional) == (("city",), ("day",))
+    assert contents.prompt_of(types.Prompt(name="none", title="Nothing")).description == "Nothing"
