@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dragoman import Plugin, TurnView
+from dragoman.messages.events import Notice
 from dragoman.messages.message import Message
 from dragoman.turn.plugin import Appender
 from dragoman.wire.scripted import fails, says
@@ -57,5 +58,8 @@ async def test_a_title_that_a_person_gives_meanwhile_stays(tmp_path: Path) -> No
         tmp_path, [says("ok"), says("Moons of Jupiter")], titles_by_model=True, plugins=[Renames()]
     ) as runtime:
         chat = await runtime.conversation()
-        await (await chat.send("Tell me all about the moons of Jupiter")).result()
+        turn = await chat.send("Tell me all about the moons of Jupiter")
+        events = [event async for event in turn.events()]
         assert (await chat.info()).title == "My own"
+        told = [event.text for event in events if isinstance(event, Notice) and event.kind == "title"]
+        assert "Moons of Jupiter" not in told
