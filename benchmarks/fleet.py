@@ -28,8 +28,7 @@ LATE = 1.0  # seconds of delay at which a fleet is saturated
 
 async def workers(server: Server) -> Table:
     """Check whether twice the workers run twice the turns. A worker has a fixed number of slots, and turns
-    wait for the model.
-    """
+    wait for the model."""
     table = Table("workers", "turns/s", "×", "of what fits", "pieces/s", "×", title="more workers")
     first: tuple[float, float] | None = None
     for count in (1, 2, 3):

@@ -1,6 +1,5 @@
 """Measure what grows and what does not: turns of a long conversation, many concurrent conversations, the
-import.
-"""
+import."""
 
 from __future__ import annotations
 

@@ -253,16 +253,14 @@ async def streams(who: str, clients: int, pieces: int = PIECES) -> dict[str, flo
 
 async def _run(*arguments: str) -> None:
     """Start this program next to the measuring one: reading a long conversation in this process would delay
-    the clients whose chunks are timed.
-    """
+    the clients whose chunks are timed."""
     process = await asyncio.create_subprocess_exec(sys.executable, __file__, *arguments)
     assert await process.wait() == 0, f"{' '.join(arguments)} failed"
 
 
 async def lateness(clients: int, *, disturbed: bool) -> tuple[float, float, float]:
     """Return by how many seconds chunks were late while all clients received some: the latest, that of one in
-    a thousand, and that of one in a hundred.
-    """
+    a thousand, and that of one in a hundred."""
     async with serving("dragoman", PIECES) as served:
         heard = [Heard() for _ in range(clients)]
         listening = [asyncio.create_task(served.client(served.port, one)) for one in heard]

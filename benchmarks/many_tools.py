@@ -67,8 +67,7 @@ def _definition(name: str, description: str, schema: Any) -> Definition:
 
 async def first_request(definitions: Sequence[Definition]) -> tuple[Request, float, int]:
     """Use servers whose tool lists are cached and whose programs do not exist. Return seconds and the
-    characters of all tools.
-    """
+    characters of all tools."""
     with tempfile.TemporaryDirectory() as folder:
         kept = KeptLists(Path(folder) / "lists")
         servers = {f"server{n}": McpServer(command="/nonexistent") for n in range(SERVERS)}

@@ -61,8 +61,7 @@ def pay(amount: int) -> str:
 
 class BenchModel(ScriptedModel):
     """Act as the last message says: `rounds 3`, `sleep 0.5`, `ask 1`, or `stream 100 0.02`: this many chunks,
-    with this many seconds between them. Each chunk contains its time of sending.
-    """
+    with this many seconds between them. Each chunk contains its time of sending."""
 
     def __init__(self) -> None:
         super().__init__([], name="bench/model")

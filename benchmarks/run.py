@@ -92,8 +92,7 @@ class Bench:
 
     def cheapest(self, clients: list[str], model: str, turns: int) -> list[float]:
         """Return the seconds of CPU that each contestant needs for a turn. They alternate, so that a busy
-        moment affects all.
-        """
+        moment affects all."""
         self.console.print(f"[dim]{model}: {', '.join(clients)} …[/]", highlight=False)
         rounds = [[self.measured(client, model, turns)["cpu"] for client in clients] for _ in range(REPEATS)]
         return [min(times) for times in zip(*rounds, strict=True)]

@@ -114,8 +114,7 @@ _COLUMNS = {
 
 async def fill(db: asyncpg.Connection[Any], filler: Filler, before: int, share: int) -> None:
     """Fill from one share of all users to the next. The index of all texts is built again afterwards: that is
-    faster than updating it.
-    """
+    faster than updating it."""
     await db.execute("SET session_replication_role = replica; SET maintenance_work_mem = '1GB'")
     if not before and not share:
         await filler.person(None, 90_000_000)
@@ -222,8 +221,7 @@ async def reading(one: Node) -> AsyncIterator[None]:
 
 async def rest(server: Server, url: str, more: int) -> dict[str, float]:
     """Return the CPU per second, in milliseconds: a web node with a reader, and a worker, with this many more
-    workers.
-    """
+    workers."""
     with tempfile.TemporaryDirectory() as folder:
         fleet = Fleet(Path(folder), url, "http://127.0.0.1:9/v1")
         async with AsyncExitStack() as running:

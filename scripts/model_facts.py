@@ -159,8 +159,7 @@ def per_million(price: float | None) -> float | None:
 
 def merge(found: Iterable[tuple[str, Facts]]) -> dict[str, Facts]:
     """Return the first source's facts about a model, completed from the others, with the smaller of two
-    contexts.
-    """
+    contexts."""
     merged: dict[str, Facts] = {}
     for model, facts in found:
         name = model.lower()

@@ -215,8 +215,7 @@ def mutants_of(file: Path) -> Iterator[Mutant]:
 
 class Exchange(ast.NodeTransformer):
     """Return the tree with one node changed. A removed statement stays in a branch that is never taken, so
-    that the function has the same variables.
-    """
+    that the function has the same variables."""
 
     def __init__(self, node: ast.AST) -> None:
         self._node = node
@@ -321,8 +320,7 @@ def _record(items: list[pytest.Item]) -> dict[str, Any]:
 
 def first_failed(items: list[pytest.Item], seconds: Mapping[str, float] | None = None) -> str:
     """Return the first of these tests that fails, or "" if all pass. A test that takes far longer than
-    recorded ends the process.
-    """
+    recorded ends the process."""
     signal.signal(signal.SIGALRM, lambda *_: os._exit(HANGS))
     for item, next_item in zip(items, [*items[1:], None], strict=False):
         if seconds is not None:

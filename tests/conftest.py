@@ -53,8 +53,7 @@ _LEFT_OUT = pytest.mark.skip(reason="takes long: `make sweep` runs it, and `pyte
 
 def pytest_configure() -> None:
     """Set the environment before any folder is created. Workers inherit it from the process that started
-    them.
-    """
+    them."""
     if "TMPDIR" not in os.environ and _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK):
         memory = os.statvfs(_MEMORY)
         if memory.f_bavail * memory.f_frsize > _ENOUGH and not memory.f_flag & os.ST_NOEXEC:

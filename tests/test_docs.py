@@ -39,8 +39,7 @@ def _blocks() -> list[object]:
 @pytest.mark.parametrize("block", _blocks())
 def test_every_python_block_runs(block: str, tmp_path: Path) -> None:
     """Each block runs as a separate program. All but one in twenty are forked from a process that has
-    imported Dragoman, and in a sweep each one imports what it needs.
-    """
+    imported Dragoman, and in a sweep each one imports what it needs."""
     alone = WHOLE or int(hashlib.sha256(block.encode()).hexdigest(), 16) % 20 == 0
     status, printed = (_run_alone if alone else _run_forked)(block, tmp_path)
     assert status == 0, printed

@@ -41,8 +41,7 @@ IMPORTS = {
 @pytest.mark.slow
 def test_what_is_imported_brings_in_no_more_than_it_needs() -> None:
     """A program without telemetry does not pay for it (O1). A client starts an MCP server for each of its
-    windows, and none of them waits for the API of the web UI (F1).
-    """
+    windows, and none of them waits for the API of the web UI (F1)."""
     code = "import sys\n" + "".join(f"{one}\nprint(*sys.modules)\n" for one in IMPORTS)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     for (one, unwanted), there in zip(IMPORTS.items(), done.stdout.splitlines(), strict=True):

@@ -53,8 +53,7 @@ LONG = (f"{'x' * 1_000_000}\n{LAST}", f"{'line' + chr(10)}" * 100_000 + LAST)
 @pytest.mark.parametrize(("text", "shown"), TABLE)
 def test_nothing_hides_and_the_web_ui_writes_it_the_same(text: str, shown: str) -> None:
     """`web/tests/words.test.ts` reads the same table. Characters that a script or an emoji needs
-    stay (P14).
-    """
+    stay (P14)."""
     assert visible(text) == shown
 
 

@@ -1,6 +1,5 @@
 """Check calls of the library with values of the wrong type: IDs and stored values are refused with a
-message.
-"""
+message."""
 
 from __future__ import annotations
 
@@ -112,8 +111,7 @@ async def test_what_is_no_type_of_an_answer_leaves_no_conversation(tmp_path: Pat
 )
 async def test_an_answer_that_could_not_be_read_again_is_refused(tmp_path: Path, answer: Answer) -> None:
     """Once stored, it made its approval request unreadable, and the turn could not even be cancelled (P6 ×
-    S2).
-    """
+    S2)."""
     script = [calls("find", city="Oslo"), says("found")]
     async with runtime_with(tmp_path, script, tools=[find], allow=()) as runtime:
         turn = await runtime.send("go")

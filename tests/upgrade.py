@@ -154,8 +154,7 @@ async def run(
     say: Callable[[str], None] = lambda text: None,
 ) -> list[str]:
     """Run the upgrade and return the faults at the end. `base` and `target` are source trees, and None means
-    these sources.
-    """
+    these sources."""
     async with loopback(act) as model:
         chaos = Chaos(attacked_fleet(folder, server.url(schema), model.url), server, random.Random(seed))
         upgraded = asyncio.Event()

@@ -1,6 +1,5 @@
 """Dragoman's wire as the catalog builds it for an unknown server: the same, plus a search for thinking tags
-and for calls in the text.
-"""
+and for calls in the text."""
 
 from __future__ import annotations
 

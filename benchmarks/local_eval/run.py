@@ -62,8 +62,7 @@ async def model_of(way: str, adapter: str) -> AsyncIterator[Model]:
 
 async def asked(way: str, model: Model, cases: Sequence[Case], *, real: bool = False) -> Report:
     """Run one prompt after the other, because there is one machine. `real` tools work in a folder of the
-    case.
-    """
+    case."""
     return await run(
         cases, models={way: model}, checks=CHECKS, tools="cage" if real else "recorded", concurrency=1
     )

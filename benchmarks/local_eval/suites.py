@@ -103,8 +103,7 @@ def _fits(prompt: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
 
 def unseen_prompts(file: str = "unseen.toml") -> Iterator[Case]:
     """Prompts by an author who has seen neither material nor format, for the built-in tools and twenty
-    others.
-    """
+    others."""
     ours, others = built_in(), {tool.name: tool for tool in _own_tools()}
     every = {**ours, **others}
     for number, prompt in enumerate(tomllib.loads((HERE / file).read_text("utf-8"))["prompt"]):

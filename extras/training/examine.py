@@ -29,8 +29,7 @@ class Examination:
 
     def run(self, count: int, device: str, public: str = "") -> dict[str, Any]:
         """Return this number of conversations about held-out tools: the material's, or those of a public
-        file.
-        """
+        file."""
         chance = random.Random(SEED)
         cases: list[tuple[list[int], str]] = []
         while len(cases) < count:

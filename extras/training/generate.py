@@ -133,8 +133,7 @@ class _Writer:
 
     def _any_idea(self, near: str) -> Idea:
         """Return a tool, often of the same domain, so that the choice has to be learned, and preferably a
-        handwritten one.
-        """
+        handwritten one."""
         scene = self._scene
         pool: Sequence[Idea] = self._stock.ideas
         if scene.maybe(0.12):
@@ -268,8 +267,7 @@ class _Writer:
 
     def _ask_for_what_nobody_can(self) -> None:
         """A request for a tool that is not offered, without a similar one; or one that no tool here can
-        fulfill.
-        """
+        fulfill."""
         scene = self._scene
         if scene.maybe(0.3):
             if self._public or self._might_do_anything():

@@ -143,8 +143,7 @@ def _block(tool: Tool, kinds: dict[str, str]) -> Iterator[str]:
 
 def _plain_requests(tool: Tool, kinds: dict[str, str]) -> Iterator[str]:
     """Return the request of a user who has read the tool's description: that text, and the values by
-    parameter name.
-    """
+    parameter name."""
     about = _VAGUE.sub("the ", without_examples(tool.about).rstrip("."))
     about = re.sub(
         r"\s+based on .*| given .*| using the .*| for the (?:location|region|country|area|city)$", "", about

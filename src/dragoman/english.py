@@ -1,6 +1,5 @@
 """Define the English text of every sentence with a code. The web UI has the other languages
-(`web/src/i18n`).
-"""
+(`web/src/i18n`)."""
 
 from __future__ import annotations
 

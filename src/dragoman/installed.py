@@ -1,6 +1,5 @@
 """Load extensions of installed packages, by the entry points `dragoman.plugins`, `.tools` and
-`.providers`.
-"""
+`.providers`."""
 
 from __future__ import annotations
 
@@ -36,8 +35,7 @@ def load_installed(kind: Kind, name: str, others: Iterable[str] = ()) -> object:
 
 def import_object(path: str) -> object:
     """Return the object of `package.module:Name`. Raises ConfigError with the reason if that is
-    impossible.
-    """
+    impossible."""
     module, mark, name = path.partition(":")
     if not module or not mark or not name:
         raise ConfigError(f"Invalid name {path!r}. Write it as package.module:Name.")

@@ -46,8 +46,7 @@ def agents_by_name(agents: Iterable[Agent]) -> dict[str, Agent]:
 
 def missing_tools(agents: Iterable[Agent], toolbox: Toolbox) -> Iterator[str]:
     """Yield agents' tool names that do not exist, because a missing tool is noticed late. With sources, the
-    names are not known yet.
-    """
+    names are not known yet."""
     for agent in agents if not toolbox.sources else ():
         for name in agent.tools or ():
             try:
@@ -117,8 +116,7 @@ def checked_retention(seconds: float | None) -> float | None:
 
 def deletes_files(models: object, store: Store) -> Callable[[], Awaitable[None]] | None:
     """Return a function that deletes unneeded files at providers, or None if the models do not support
-    that.
-    """
+    that."""
     if isinstance(models, DeletesProviderFiles):
         return partial(models.delete_unwanted_files, store)
     return None

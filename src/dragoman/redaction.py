@@ -87,8 +87,7 @@ def spellings(text: str, levels: int = 2) -> list[str]:
 
 def redact_arguments(arguments: Sequence[str]) -> list[str]:
     """Return a command line without secrets: the argument after `--api-key`, and arguments that look
-    random.
-    """
+    random."""
     shown: list[str] = []
     secret_next = False
     for argument in arguments:

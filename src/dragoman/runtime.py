@@ -306,8 +306,7 @@ class Runtime:
 
     def _denials_of_nothing(self) -> list[Rule]:
         """Return denials that match no permission, because a misspelled denial protects nothing. With
-        sources, the permissions are not known yet.
-        """
+        sources, the permissions are not known yet."""
         toolbox = self.services.toolbox
         known = {
             "loop",
@@ -328,8 +327,7 @@ class Runtime:
 
     def _teams_of_skills(self) -> set[str]:
         """Return the teams of skills. They are not checked: only the admin gets a skill for an unknown
-        team.
-        """
+        team."""
         sources = self.services.toolbox.sources
         return {team for one in sources if isinstance(one, Skills) for team in one.teams}
 
@@ -407,8 +405,7 @@ class Runtime:
         **options: Any,
     ) -> TurnHandle[Any]:
         """Send a message, in a new conversation if none is named. The new conversation is stored together
-        with the turn, or not at all. The options are those of `ConversationHandle.send`.
-        """
+        with the turn, or not at all. The options are those of `ConversationHandle.send`."""
         if conversation is not None:
             chat = await self.conversation(conversation)
         else:
@@ -425,16 +422,14 @@ class Runtime:
 
     async def put_file(self, data: bytes, media_type: str, name: str | None = None) -> File:
         """Store a file and return a part to send. Dragoman can remove it if no message uses it within an
-        hour.
-        """
+        hour."""
         if not isinstance(data, bytes | bytearray | memoryview):
             raise BadRequest(sentence("file.no_bytes", given=data))
         return File(media_type, blob=await self.store.put_blob(data), name=name, size=len(data))
 
     async def read_file(self, file: File) -> bytes:
         """Return the bytes of a file of a message or a result. Raises NotFound if they are not stored
-        here.
-        """
+        here."""
         return await self.store.blob(file.blob or "")
 
     async def conversations(
@@ -448,8 +443,7 @@ class Runtime:
         tag: str | None = None,
     ) -> list[Conversation]:
         """Return one page, most recently used first. `before` has `updated` and `id` of the last one that you
-        received.
-        """
+        received."""
         check_ids(user=user)
         return await self.store.conversations(
             user=user, limit=limit, before=before, pinned=pinned, archived=archived, tag=tag
@@ -507,8 +501,7 @@ class Runtime:
     async def remove_person(self, name: str) -> int:
         """Remove a user on every server of this store: keys, sign-ins, links, live streams. Cancel their
         turns, which can make no calls until then. Conversations stay. Returns the number of cancelled
-        turns.
-        """
+        turns."""
         await self.store.remove_person(name)
         self.bus.hear_of_writes()  # Open streams on this server end, too.
         stopped = 0
@@ -549,8 +542,7 @@ class Runtime:
 
     async def answer(self, question: str, answer: Answer, *, by: str | None = None) -> Question:
         """Answer an approval request. `by` is the answering user, who must have that right in this
-        conversation.
-        """
+        conversation."""
         check_ids(question=question, by=by)
         return await self.commands.answer(question, answer, by=by)
 

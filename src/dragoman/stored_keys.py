@@ -1,6 +1,5 @@
 """Store keys and other secrets by name: in the system's keyring, otherwise in a file that only its owner can
-read.
-"""
+read."""
 
 from __future__ import annotations
 
@@ -107,8 +106,7 @@ class Secrets:
 
     def _read(self) -> dict[str, str]:
         """Return the secrets in the file. Raises ConfigError if it is unreadable: overwriting it would lose
-        them.
-        """
+        them."""
         try:
             read = json.loads(self._file.read_text(encoding="utf-8") or "{}")
         except FileNotFoundError:
@@ -149,8 +147,7 @@ def next_place() -> KeyPlace:
 
 def _keyring() -> Any:
     """Import the keyring without its macOS backend on other systems: to detect the system, that starts a
-    compiler and a linker.
-    """
+    compiler and a linker."""
     if sys.platform != "darwin":
         sys.modules.setdefault("keyring.backends.macOS.api", None)  # type: ignore[arg-type]  # cannot be imported
     return import_module("keyring")
@@ -161,6 +158,5 @@ def _keyring() -> Any:
 
 def open_private(path: str, flags: int) -> int:
     """Open a file that no other user can read, even while it is created. Use it as `open(…,
-    opener=open_private)`.
-    """
+    opener=open_private)`."""
     return os.open(path, flags, 0o600)

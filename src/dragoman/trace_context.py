@@ -71,8 +71,7 @@ def _trace_of(turn: str) -> str:
 
 def parse_header(text: str | None) -> TraceContext | None:
     """Return the context of a header. None for an invalid `traceparent`, which the standard says to
-    ignore.
-    """
+    ignore."""
     found = _HEADER.fullmatch(text.strip()) if text else None
     if found is None or set(found[1]) == {"0"} or set(found[2]) == {"0"}:
         return None
@@ -102,8 +101,7 @@ def enter_trace(context: TraceContext | None) -> None:
 
 def within(context: TraceContext | None, *names: object) -> _Within:
     """Return a context manager: work that starts inside belongs to this span, or to the one below it with
-    these names.
-    """
+    these names."""
     return _Within(None if context is None else _Place(context, names))
 
 
@@ -135,8 +133,7 @@ def _opentelemetry() -> Any:
 
 def _is_set_up(trace: Any) -> bool:
     """Return whether the program creates spans. Dragoman loads the API itself to export its spans, which does
-    not count.
-    """
+    not count."""
     return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
 
 

@@ -16,8 +16,7 @@ WANTED = sentence("address.form")
 
 def web_address(text: str, *, references: bool = False) -> SplitResult | None:
     """Return the parts of an address. None if no server can be there: an unsupported scheme, no host, or an
-    invalid port or brackets. With `references`, `${PORT}` in settings stands for any word or number.
-    """
+    invalid port or brackets. With `references`, `${PORT}` in settings stands for any word or number."""
     try:
         parts = urlsplit(_REFERENCE.sub("1", text) if references else text)
         port = parts.port
@@ -30,8 +29,7 @@ def web_address(text: str, *, references: bool = False) -> SplitResult | None:
 
 def parse_path(text: str) -> str | None:
     """Return a path prefix without a slash at its end, or None if it is invalid. It is written into HTML, so
-    only safe characters are allowed.
-    """
+    only safe characters are allowed."""
     path = text.strip().rstrip("/")
     return path if _PATH.fullmatch(path) and not {".", ".."} & set(path.split("/")) else None
 

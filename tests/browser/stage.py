@@ -115,8 +115,7 @@ class Server:
 
     async def new_link(self) -> str:
         """Return a sign-in link for one browser: first the printed one, then links requested as
-        `link` does.
-        """
+        `link` does."""
         link, self.link = self.link, ""
         if link:
             return link
@@ -222,8 +221,7 @@ class Person:
 
     async def until(self, promised: str, given: Any = None) -> None:
         """Wait until the promise of this function resolves to true: `wait_for_function` takes any promise for
-        true.
-        """
+        true."""
         async with asyncio.timeout(PATIENCE):
             while not await self.page.evaluate(promised, given):  # noqa: ASYNC110 - nobody tells us
                 await asyncio.sleep(0.05)

@@ -81,8 +81,7 @@ async def test_arguments_are_edited_and_checked_and_in_manual_mode_the_person_ru
 @pytest.mark.long
 async def test_only_what_was_changed_in_the_arguments_is_sent(person: Person) -> None:
     """Arguments that the model omitted stay omitted, and an edit that changes nothing does not count as one
-    (P3).
-    """
+    (P3)."""
     await person.say("pair")
     await expect(person.by("question")).to_have_count(2, timeout=60_000)
     one, other = person.by("call").first, person.by("call").last

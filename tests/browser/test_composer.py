@@ -102,8 +102,7 @@ async def test_what_is_to_steer_is_taken_back_into_the_field_and_what_waits_is_s
 
 async def test_what_is_not_sent_outlives_a_reload_and_goes_with_its_message(person: Person) -> None:
     """Text, files and choices survive here and in the conversation that the user left, and are gone once sent
-    (S2, S4).
-    """
+    (S2, S4)."""
     file = {"name": "list.txt", "mimeType": "text/plain", "buffer": b"milk"}
     await person.by("mode").click()
     await person.by("mode-ask").click()
@@ -223,8 +222,7 @@ async def test_the_buttons_of_the_field_do_not_collide(person: Person) -> None:
 
 async def test_a_picture_goes_to_a_model_of_which_nobody_knows_what_it_takes(person: Person) -> None:
     """The user decides once, the UI remembers the choice for this model, and the list starts with recent
-    models (M2).
-    """
+    models (M2)."""
     await person.by("model").click()
     await person.by("model-search").fill("alpha")
     await expect(person.by("model-choice").first).to_contain_text("Free")

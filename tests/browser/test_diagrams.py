@@ -44,8 +44,7 @@ async def test_a_diagram_is_drawn_and_its_source_is_a_click_away(person: Person)
 
 async def test_nothing_in_a_diagram_acts_or_fetches(person: Person) -> None:
     """This holds while the diagram is drawn and when it is shown. The policy of the frame blocks its attempts
-    (U3).
-    """
+    (U3)."""
     asked: list[str] = []
     kept: list[str] = []
     person.page.on("request", lambda request: asked.append(request.url))

@@ -116,8 +116,7 @@ async def test_a_model_is_found_named_and_kept_for_the_next_conversation(person:
 @pytest.mark.long
 async def test_a_setting_names_the_model_of_new_conversations(person: Person) -> None:
     """The setting holds whatever model was chosen last elsewhere, and after a reload. The chosen mode stays
-    (R1).
-    """
+    (R1)."""
 
     async def choose(name: str) -> None:
         await person.by("model").click()
@@ -243,8 +242,7 @@ async def test_rules_are_listed_with_their_place_and_tried(person: Person) -> No
 @pytest.mark.long
 async def test_a_rule_is_tried_given_and_taken_back(person: Person) -> None:
     """This works in the list of rules, without an approval request, and an unknown permission is reported
-    (P11).
-    """
+    (P11)."""
     await person.by("open-settings").first.click()
     await person.by("tab-permissions").click()
     await person.by("try-permission").fill("notes.wrote")

@@ -19,8 +19,7 @@ pytestmark = MARKS
 @pytest_asyncio.fixture(loop_scope="session")
 async def alone(browser: Browser, tmp_path: Path) -> AsyncIterator[Person]:
     """Yield a user without waiting requests: on other stages, requests that other tests left open are
-    waiting.
-    """
+    waiting."""
     async with staged(tmp_path) as server, at_the_page(browser, server) as person:
         yield person
 
@@ -39,8 +38,7 @@ async def asked(person: Person, play: str) -> None:
 @pytest.mark.long
 async def test_what_waits_is_counted_listed_and_answered_by_keys(alone: Person) -> None:
     """The keys j and k move, a allows, r rejects with a reason, and s rejects and stops. The arguments are
-    visible there (P6).
-    """
+    visible there (P6)."""
     for play in ("note", "plan", "diary"):
         await asked(alone, play)
     await expect(alone.page).to_have_title(re.compile(r"^\(3\) "))
@@ -108,8 +106,7 @@ async def test_the_one_after_an_answered_question_is_selected(alone: Person) -> 
 @pytest.mark.long
 async def test_all_of_a_kind_are_answered_at_once(alone: Person) -> None:
     """Only requests that were on screen at that moment are answered, and the list of keys is always visible
-    (P6).
-    """
+    (P6)."""
     await asked(alone, "two")
     await expect(alone.by("open-inbox")).to_contain_text("2")
     await alone.page.set_viewport_size({"width": 1200, "height": 420})

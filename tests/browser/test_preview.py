@@ -1,6 +1,5 @@
 """Check the preview of files from calls and answers, next to the conversation, in a frame without
-any exit.
-"""
+any exit."""
 
 from __future__ import annotations
 

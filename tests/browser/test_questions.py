@@ -55,8 +55,7 @@ async def test_what_the_server_says_is_told_in_the_language_of_the_page(
     browser: Browser, server: Server
 ) -> None:
     """Codes translate an error, a notice, a limit and a refusal, and after a reload the stored codes
-    do (U3).
-    """
+    do (U3)."""
     async with at_the_page(browser, server, locale="zh-CN") as person:
         TORN.set()
         await person.say("torn")
@@ -79,8 +78,7 @@ async def test_what_the_server_says_is_told_in_the_language_of_the_page(
 @pytest.mark.long
 async def test_a_small_change_is_little_to_read(person: Person) -> None:
     """The request shows the file and its change, every answer without a menu, and the names of folded
-    arguments (P3, P9).
-    """
+    arguments (P3, P9)."""
     await person.say("draft")
     await expect(person.by("question-diff")).to_contain_text("draft.txt", timeout=60_000)
     shown = await person.question.inner_text()
@@ -161,8 +159,7 @@ async def test_what_was_typed_into_a_question_that_was_closed_elsewhere_is_not_k
 
 async def test_a_tools_question_is_answered_and_a_turn_that_came_to_a_limit_can_go_on(person: Person) -> None:
     """The user answers with a choice or with free text, next to the choices or in the message field (C8). A
-    limit is shown, also after a reload (T7).
-    """
+    limit is shown, also after a reload (T7)."""
     await person.say("ask")
     await expect(person.question).to_contain_text("Which colour?", timeout=60_000)
     await expect(person.call.get_by_text("Which colour?")).to_have_count(1)
@@ -229,8 +226,7 @@ async def test_what_is_typed_while_an_answer_is_on_its_way_is_not_lost(person: P
 
 async def test_who_has_gone_to_a_question_is_not_called_back_by_what_was_sent(person: Person) -> None:
     """The request can arrive before the server's reply to the message, and the key is not for the message
-    field (U3).
-    """
+    field (U3)."""
     replied = asyncio.Event()
 
     async def hold(route: Route) -> None:

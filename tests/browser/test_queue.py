@@ -59,8 +59,7 @@ async def test_what_is_to_steer_a_turn_is_called_off(person: Person) -> None:
 @pytest.mark.long
 async def test_what_a_stop_left_without_an_answer_is_answered(person: Person) -> None:
     """A message that was to steer a turn stays when the turn is stopped, and a click gets it answered (T13,
-    T6).
-    """
+    T6)."""
     await person.say("note")
     await expect(person.question).to_be_visible(timeout=60_000)
     await person.say("and this", steer=True)

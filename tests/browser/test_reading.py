@@ -1,6 +1,5 @@
 """Check that model output cannot act, that long content stays smooth, and that every user can read
-it (U3).
-"""
+it (U3)."""
 
 from __future__ import annotations
 
@@ -138,8 +137,7 @@ async def test_everything_is_reached_with_the_keyboard_alone(person: Person) -> 
 
 async def test_it_is_read_on_paper_in_larger_letters_and_in_colours_of_ones_own(person: Person) -> None:
     """The content is complete and follows the browser's font size, and a selection is marked by more than its
-    background (U3).
-    """
+    background (U3)."""
     page = person.page
     await person.say("long")
     await person.sees("Paragraph 19")

@@ -184,8 +184,7 @@ async def test_what_it_did_to_the_files_is_taken_back_first(
 @needs_cage
 async def test_what_the_cage_refused_is_allowed_from_the_result(browser: Browser, tmp_path: Path) -> None:
     """The result names the refused path, one click requests exactly that, and the request states for how long
-    (K3).
-    """
+    (K3)."""
     (tmp_path / "work/.vscode").mkdir(parents=True)
     line = "echo x > .vscode/tasks.json && echo done"
     rules: dict[str, Any] = {"tools": [shell_group()], "workspace": tmp_path / "work", "allow": []}

@@ -1,6 +1,5 @@
 """Check that users see everything before they decide, and that decisions and results stay visible
-(P3, P9).
-"""
+(P3, P9)."""
 
 from __future__ import annotations
 
@@ -38,8 +37,7 @@ async def test_no_argument_is_hidden_and_hidden_characters_are_written_out_in_ev
     person: Person,
 ) -> None:
     """Short arguments come first, long ones show a count, and nothing scrolls. This covers requests, rules,
-    the editor, folded cards, grants, titles and the inbox (P3).
-    """
+    the editor, folded cards, grants, titles and the inbox (P3)."""
     await person.say("mail")
     shown = person.question.get_by_test_id("arguments").locator("dl")
     await expect(shown).to_be_visible(timeout=60_000)

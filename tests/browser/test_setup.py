@@ -141,8 +141,7 @@ async def test_a_servers_prompt_is_filled_in_and_stands_where_one_types(owner: P
 @pytest.mark.long
 async def test_a_server_is_added_breaks_and_says_why(owner: Person, tmp_path: Path) -> None:
     """The UI shows the command before it runs, then the tools, and the reason when the server breaks
-    (P11).
-    """
+    (P11)."""
     program = tmp_path / "program.py"
     program.write_text(f"import runpy\nrunpy.run_path({RAW!r}, run_name='__main__')\n")
     await open_setup(owner, "servers")
@@ -179,8 +178,7 @@ async def test_a_server_is_added_breaks_and_says_why(owner: Person, tmp_path: Pa
 @pytest.mark.long
 async def test_one_signs_in_to_a_server_that_wants_to_know_who_one_is(owner: Person) -> None:
     """The page offers the sign-in, leads there, follows its state and cancels it. No token reaches the page
-    (P11).
-    """
+    (P11)."""
     async with guarded() as server:
         await open_setup(owner, "servers")
         await owner.by("open-new-server").click()

@@ -49,8 +49,7 @@ async def test_one_is_compared_with_the_answer_that_is_there(person: Person) -> 
 
 async def test_each_makes_a_version_and_they_are_compared(person: Person) -> None:
     """The comparison shows the calls and usage of each, and a failure does not keep the others from answering
-    (T10).
-    """
+    (T10)."""
     await asked(person)
     await expect(person.by("ask-several")).to_be_disabled()
     await choose(person, "alpha", "broken", "beta")

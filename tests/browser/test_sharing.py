@@ -85,8 +85,7 @@ async def say(page: Page, text: str) -> None:
 
 async def looks(page: Page, site: Site, view: str) -> None:
     """Check the view at phone and desktop widths, light and dark: axe-core finds nothing, and nothing is cut
-    off.
-    """
+    off."""
     colours: tuple[Literal["light", "dark"], ...] = ("light", "dark")
     for width in (390, 1280):
         for one in colours:
@@ -146,8 +145,7 @@ async def test_the_owner_shares_it_by_the_keyboard(browser: Browser, tmp_path: P
 
 async def test_an_invitation_is_accepted_after_signing_in(browser: Browser, tmp_path: Path) -> None:
     """The invitation works once. A new member lands in the conversation, sees its owner, and can
-    leave (V1).
-    """
+    leave (V1)."""
     async with scene(tmp_path) as site, at_it(browser, site.url, "local") as owner:
         id = await begun(owner)
         made = await site.post(f"/api/conversations/{id}/invitations", {"role": "answers"})
@@ -182,8 +180,7 @@ async def test_an_invitation_is_accepted_after_signing_in(browser: Browser, tmp_
 
 async def test_each_sees_what_the_role_may_do(browser: Browser, tmp_path: Path) -> None:
     """A member can answer another user's call but not edit it, and a changed role shows immediately (V1, V2,
-    V3).
-    """
+    V3)."""
     async with scene(tmp_path, calls("wipe", disk="sda")) as site, at_it(browser, site.url, "local") as owner:
         id = await begun(owner)
         for name, role in (("ada", "takes_part"), ("bob", "answers"), ("eve", "reads")):
@@ -265,8 +262,7 @@ async def test_a_member_chooses_who_answers_one_message(browser: Browser, tmp_pa
 
 async def test_the_later_of_two_answers_is_told_who_was_first(browser: Browser, tmp_path: Path) -> None:
     """The report names the first user, although the page of the second has not received that answer
-    yet (V3).
-    """
+    yet (V3)."""
     async with scene(tmp_path, calls("wipe", disk="sda")) as site, at_it(browser, site.url, "local") as owner:
         id = await begun(owner)
         await share(site, id, "ada", "answers")
@@ -289,8 +285,7 @@ async def test_the_later_of_two_answers_is_told_who_was_first(browser: Browser, 
 
 async def test_a_link_shows_the_conversation_and_nothing_else(browser: Browser, tmp_path: Path) -> None:
     """The link works live, below a path and without signing in. A frozen link stays unchanged, and a revoked
-    link reports that (V1).
-    """
+    link reports that (V1)."""
     async with (
         scene(tmp_path, path="/chat") as site,
         shown_below("/chat", site.url) as url,
@@ -343,8 +338,7 @@ async def test_three_browsers_two_nodes_one_killed_one_member_removed(
     browser: Browser, tmp_path: Path, postgres: Server
 ) -> None:
     """A node dies while a member's turn streams there. All members see the turn to its stored end at the
-    other node. A removed member is out immediately, and sees nothing of what follows (V1, V3, N2).
-    """
+    other node. A removed member is out immediately, and sees nothing of what follows (V1, V3, N2)."""
     asked: list[str] = []
 
     def play(body: Body) -> Reply:

@@ -209,8 +209,7 @@ async def test_the_branch_that_was_chosen_last_is_shown_whatever_answer_comes_la
 
 async def test_what_two_tabs_send_at_the_same_time_queues_and_an_end_is_notified(person: Person) -> None:
     """The second message causes no error, and a notification reports the end while the tab is hidden (T4,
-    T13).
-    """
+    T13)."""
     await person.say("hello")
     await person.sees("How can I help?")
     tab = Person(await person.page.context.new_page(), person.server)

@@ -18,8 +18,7 @@ pytestmark = MARKS
 
 async def test_what_comes_before_the_first_key_is_at_most_90_kb(browser: Browser, server: Server) -> None:
     """The limit covers everything that the browser receives, headers included. The rest loads on
-    demand (U3).
-    """
+    demand (U3)."""
     received: dict[str, float] = {}
 
     def note(loaded: dict[str, Any]) -> None:
@@ -283,8 +282,7 @@ async def test_however_much_is_attached_the_field_stays_in_view(person: Person) 
 
 async def test_a_conversation_is_renamed_and_deleted(person: Person) -> None:
     """A deletion can be undone for a moment before the server receives it, and the keyboard focus stays (S1,
-    U5).
-    """
+    U5)."""
     await person.say("hello")
     await person.sees("How can I help?")
     id = person.page.url.rpartition("/")[2]

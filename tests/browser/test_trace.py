@@ -17,8 +17,7 @@ pytestmark = MARKS
 
 async def test_a_turn_of_forty_calls_and_two_waits_is_shown_as_a_waterfall(person: Person) -> None:
     """The waterfall shows steps, requests, calls and waits, and for each call the rule and the answer that
-    let it run (O3).
-    """
+    let it run (O3)."""
     await person.say("forty")
     for _ in range(2):
         await expect(person.by("allow").first).to_be_visible()

@@ -1,6 +1,5 @@
 """Check every view at phone and desktop widths, light and dark: axe-core finds nothing, nothing is
-cut off.
-"""
+cut off."""
 
 from __future__ import annotations
 

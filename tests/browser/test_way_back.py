@@ -17,8 +17,7 @@ pytestmark = MARKS
 
 def nothing_at(file: Path) -> Path:
     """Remove this file: all tests of a process share a folder, and a file of another test would not be
-    overwritten unread.
-    """
+    overwritten unread."""
     file.unlink(missing_ok=True)
     return file
 
@@ -80,8 +79,7 @@ async def test_the_steps_of_a_turn_are_looked_at_one_by_one(person: Person, serv
 
 async def test_one_file_of_two_is_undone(person: Person, server: Server) -> None:
     """The undo starts from the review, the other file stays, and the answer still offers to undo
-    both (B3).
-    """
+    both (B3)."""
     one, two = (nothing_at(server.config.with_name(name)) for name in ("one.txt", "two.txt"))
     await person.say("two drafts")
     for _ in range(2):
@@ -125,8 +123,7 @@ async def test_a_fork_gets_a_folder_of_its_own(person: Person, server: Server) -
 @pytest.mark.long
 async def test_one_change_of_three_is_refused_and_another_edited(person: Person, server: Server) -> None:
     """This works in both layouts. The written text is the chosen one, and can be undone and redone
-    (B2 × P3).
-    """
+    (B2 × P3)."""
     file = server.config.with_name("poem.txt")
     file.write_text(POEM, "utf-8")
     await person.say("revise")

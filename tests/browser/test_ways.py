@@ -193,8 +193,7 @@ async def test_at_twice_the_size_everything_is_reached_and_nothing_is_cut_off(
 
 async def test_the_main_way_with_the_keyboard_alone(person: Person) -> None:
     """The user begins, sends, answers, changes settings, searches and navigates, and the focus is visible at
-    every step.
-    """
+    every step."""
     keys, page = person.page.keyboard, person.page
 
     async def seen() -> None:

@@ -35,8 +35,7 @@ def evil() -> str:
 @dataclass
 class Visit:
     """A visit to the folder. `received` is what the folder's address was sent, and `own` is the user's own
-    model.
-    """
+    model."""
 
     folder: Path  # theirs
     home: Path

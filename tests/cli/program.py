@@ -48,8 +48,7 @@ class Ended:
 
 def clean_environment(folder: Path) -> dict[str, str]:
     """Return the environment of a user without keys or settings. The user's own folders are inside this
-    folder, which is trusted: `commands/test_trust.py` covers folders that are not.
-    """
+    folder, which is trusted: `commands/test_trust.py` covers folders that are not."""
     private = ("_API_KEY", "DRAGOMAN_", "COVERAGE_", "EDITOR", "VISUAL")
     rest = {name: value for name, value in os.environ.items() if not any(word in name for word in private)}
     home = folder / "home"
@@ -72,8 +71,7 @@ async def started(*arguments: str, folder: Path, stdin: int = PIPE, **environmen
 
 async def program(*arguments: str, folder: Path, stdin: str | bytes = "", **environment: str) -> Ended:
     """Run the program to its end with this standard input, in a real process that does not import everything
-    again. Use `started` for a program that does not end by itself.
-    """
+    again. Use `started` for a program that does not end by itself."""
     with tempfile.TemporaryDirectory() as place:
         streams = [Path(place) / name for name in ("in", "out", "err")]
         streams[0].write_bytes(stdin.encode() if isinstance(stdin, str) else stdin)
@@ -94,8 +92,7 @@ async def program(*arguments: str, folder: Path, stdin: str | bytes = "", **envi
 
 def invoke(*arguments: str, input: str | bytes | None = None, **extra: Any) -> Result:
     """Run a command in this process. Describing all commands takes longer than most of them run, and happens
-    on each call, so only the group of this command is registered.
-    """
+    on each call, so only the group of this command is registered."""
     beside = copy(app)
     beside.registered_groups = [group for group in app.registered_groups if arguments[0] in _names(group)]
     return CliRunner().invoke(beside, arguments, input=input, **extra)

@@ -1,6 +1,5 @@
 """Check failures outside the program: each prints one line with what to do, sets a status, and shows no
-traceback.
-"""
+traceback."""
 
 from __future__ import annotations
 

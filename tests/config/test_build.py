@@ -1,6 +1,5 @@
 """Check that settings produce a runtime with its tools, agents, skills and rules, and report what was left
-out.
-"""
+out."""
 
 from __future__ import annotations
 
@@ -68,8 +67,7 @@ async def test_the_program_of_a_formatter_is_protected_before_it_is_there(
     tmp_path: Path, words: list[str], workspace: str
 ) -> None:
     """A model that could write the program without approval could run anything, in any of the folders (B2 ×
-    R9).
-    """
+    R9)."""
     (tmp_path / "other").mkdir()
     text = f"""
 allow = ["files.write"]
@@ -242,8 +240,7 @@ def test_a_misspelled_denial_is_an_error(tmp_path: Path, text: str) -> None:
 
 def test_results_are_reviewed_by_patterns(tmp_path: Path) -> None:
     """This includes built-in tools. A pattern without matches is reported, and a misspelled one is an error
-    (P5).
-    """
+    (P5)."""
     lines = [
         'read_file = "always"',
         '"files.write" = "on_error"',

@@ -215,8 +215,7 @@ asyncio.run(main())
 @pytest.mark.slow
 def test_installed_packages_bring_plugins_tools_and_providers(own: Path, tmp_path: Path) -> None:
     """Packages use entry points: active ones are named in the settings, and optional ones are known by name.
-    A known provider keeps its address.
-    """
+    A known provider keeps its address."""
     site = tmp_path / "site"
     meta = site / "acme_dragoman-1.0.dist-info"
     meta.mkdir(parents=True)

@@ -252,8 +252,7 @@ command = ["./fmt/f.sh"]
 @pytest.mark.parametrize("name", ["bin/run.sh", "srv/server.py", "fmt/f.sh", "srv/helper.py"])
 def test_a_program_that_changed_asks_again(project: Path, name: str) -> None:
     """This covers each file that settings start and the code next to it. Data that a server writes is not
-    code (P11).
-    """
+    code (P11)."""
     write(project / "dragoman.toml", STARTS)
     for file in ("bin/run.sh", "srv/server.py", "fmt/f.sh", "srv/helper.py"):
         write(project / file)

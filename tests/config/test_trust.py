@@ -281,8 +281,7 @@ def test_settings_that_make_no_sense_are_summed_up_all_the_same(clone: Path, tex
 
 async def test_the_file_tools_cannot_write_what_was_said_about_trust(clone: Path) -> None:
     """The workspace can contain the user's own folders. Every file in a workspace of tools is a tool (P11,
-    P9).
-    """
+    P9)."""
     write(clone / "dragoman.toml", f'workspace = "{clone.parent}"\nallow = ["files.*"]\n')
     trust(clone)
     script = [calls("write_file", path="data/dragoman/trust.json", text="{}", version="x"), says("1")]
@@ -316,8 +315,7 @@ def test_what_changes_between_the_look_and_the_start_is_not_used(clone: Path, de
 
 def test_what_comes_to_be_where_ones_own_settings_look_is_not_used(clone: Path) -> None:
     """A relative mcp_file must not find a file that appeared later, and an absolute one belongs to the user
-    (P11).
-    """
+    (P11)."""
     own = clone.parent / "config" / "dragoman" / "dragoman.toml"
     write(own, 'mcp_file = "mcp.json"\n')
     settings = settings_of(clone)
@@ -415,8 +413,7 @@ def test_a_pipe_is_no_file_that_could_act(clone: Path) -> None:
 
 def test_who_turns_down_a_folder_is_not_asked_about_parts_of_it(clone: Path) -> None:
     """The user sees one request. Another user's folder above cannot suppress the request about the user's own
-    folder (P11).
-    """
+    folder (P11)."""
     write(clone / "dragoman.toml")
     write_skill(clone / "skills", "a", "x")
     write_skill(clone / "deep" / "skills", "a", "x")

@@ -51,8 +51,7 @@ def trust(project: Path) -> None:
 
 async def test_each_has_its_own_words_for_the_model(project: Path) -> None:
     """The prompt has the text of its settings and then its AGENTS.md. All share the system prompt of the
-    settings (R2).
-    """
+    settings (R2)."""
     trust(project)
     async with opened(project, [says("one"), says("two")]) as runtime:
         await (await runtime.send("hi")).result()

@@ -12,8 +12,7 @@ from tests.crash.stage import Stage
 
 async def hold_to_account(stage: Stage, finished: set[str], done: int) -> None:
     """Check the store. `finished` are the calls with a result when the process died, `done` the work done by
-    then.
-    """
+    then."""
     store = stage.runtime.store
     turns: dict[str, None] = {}
     calls: dict[str, ToolCall] = {}

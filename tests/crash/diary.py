@@ -1,6 +1,5 @@
 """Keep notes that outlive a killed process, in addition to the store: the work of tools, and promises to
-callers.
-"""
+callers."""
 
 from __future__ import annotations
 
@@ -11,8 +10,7 @@ from typing import Any
 
 class Diary:
     """A file of lines. Each line is one system call, so other processes see it immediately, also if the
-    writer dies.
-    """
+    writer dies."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

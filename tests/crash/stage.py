@@ -1,6 +1,5 @@
 """Define one life of a chat program: its runtime, tools that note their work, and a caller that notes what it
-was promised. The next life, in the same folder, finds the store and both diaries.
-"""
+was promised. The next life, in the same folder, finds the store and both diaries."""
 
 from __future__ import annotations
 
@@ -54,8 +53,7 @@ class Stage:
 
     def promised(self, turn: TurnHandle) -> TurnHandle:
         """Note that the caller has the turn, so it must not be lost. The caller then watches it and answers
-        questions.
-        """
+        questions."""
         self.promises.note(turn=turn.id)
         self._watching[turn.id] = asyncio.create_task(self._watch(turn))
         return turn

@@ -65,8 +65,7 @@ class Scene:
 
     async def broke_off(self, turn: str) -> None:
         """Check that the fault occurred: the turn has not ended, and if it is retryable, no caller sees a
-        failure (N4).
-        """
+        failure (N4)."""
         waiting = asyncio.create_task(self.runtime.turn(turn).result())
         await asyncio.wait({waiting}, timeout=2.0)
         if waiting.done():

@@ -96,8 +96,7 @@ def ended(store: Path) -> bool:
 @pytest.mark.long
 async def test_a_formatter_dies_with_the_program_and_the_turn_goes_on(tmp_path: Path) -> None:
     """No formatter runs on alone. The repeated call finds that its file changed meanwhile, and only a forced
-    revert restores the file from before the turn (B2 × S1 × B3).
-    """
+    revert restores the file from before the turn (B2 × S1 × B3)."""
     written = calls("write_file", path="a.txt", text="all of it\n")
     async with loopback(written, says("I see.")) as model:
         settle(tmp_path, model)

@@ -81,8 +81,7 @@ async def test_a_stopped_owner_is_replaced_and_can_do_nothing_when_it_wakes(
 async def test_a_machine_that_slept_as_a_whole_loses_no_turns(tmp_path: Path) -> None:
     """The sleep is longer than any lease. The first process to wake finds the others' leases old, and waits
     for them. A database on another machine did not sleep and measures their absence, so it is not tested
-    (N2).
-    """
+    (N2)."""
     with process(tmp_path, "first\nsecond", gate="in first") as owner, process(tmp_path, "") as watcher:
         await until(lambda: wrote(tmp_path, "at") and wrote(tmp_path, "open"))
         for one in (owner, watcher):

@@ -20,8 +20,7 @@ _AT_ONCE = 3  # of the trials below
 
 async def _queue_behind(folder: Path, moment: Moment) -> None:
     """Run a turn in another process and queue one after it in this process. The other process dies, or ends
-    its turn.
-    """
+    its turn."""
     async with worker(folder) as living:
         with process(folder, "first", gate="in first", moment=moment) as owner:
             await until(lambda: wrote(folder, "at"))

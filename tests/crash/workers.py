@@ -1,6 +1,5 @@
 """Run processes that share one store. Each is a worker of this file, which stops at a gate and is killed or
-stopped there from outside. Workers write their actions to a diary on disk.
-"""
+stopped there from outside. Workers write their actions to a diary on disk."""
 
 from __future__ import annotations
 

@@ -159,8 +159,7 @@ def look_up(key: str) -> str:
 
 async def test_what_was_hidden_in_a_case_fits_what_it_was(tmp_path: Path) -> None:
     """The argument `key` is hidden, its recorded result is found, and an unchanged answer counts as the same
-    (Q1).
-    """
+    (Q1)."""
     script = [calls("look_up", key="name"), says("password=hunter2hunter2")]
     models = {name: ScriptedModel([*script], name=name) for name in ("first", "again")}
     path = tmp_path / "chat.db"

@@ -226,8 +226,7 @@ async def test_a_case_of_calls_alone_ends_with_them(tmp_path: Path) -> None:
 
 async def test_file_tools_run_in_a_folder_of_the_case_and_others_do_not(tmp_path: Path) -> None:
     """Tools with effects do not run by accident: a tool without a folder or cage answers from the
-    recording.
-    """
+    recording."""
     script = [
         calls("write_file", path="b.txt", text="new"),
         calls("read_file", path="a.txt") + calls("weather", city="Rome"),

@@ -90,8 +90,7 @@ class Upload:
 @dataclass
 class MediaServer:
     """A provider of media models that records requests. The handlers in `instead` answer first, one request
-    each.
-    """
+    each."""
 
     url: str = ""
     asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)  # path, and fields of the body

@@ -38,8 +38,7 @@ async def test_a_picture_can_be_looked_at_while_it_is_made(tmp_path: Path) -> No
 
 async def test_a_sound_can_be_heard_while_it_is_made(tmp_path: Path) -> None:
     """The owner of the conversation hears it from its first chunk on, and later gets the whole file (M5 ×
-    U2).
-    """
+    U2)."""
     async with (
         media_server() as server,
         media_runtime(tmp_path, server) as runtime,

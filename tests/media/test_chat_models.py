@@ -136,8 +136,7 @@ def test_other_models_are_shown_what_was_made_as_what_a_person_shows(wire: Wire)
 
 def test_a_model_that_cannot_see_is_told_what_was_made() -> None:
     """A line replaces the file, and it is not text of the assistant, because the model would imitate
-    it (M3).
-    """
+    it (M3)."""
     request = without_files(asked("another/model", *HISTORY), lambda file: True, "which it cannot see")
     assert request.messages == (
         RequestMessage("user", (Text("A cat."),)),

@@ -1,6 +1,5 @@
 """M2: input that a model cannot take or lacks is reported before anything is stored, with possible
-remedies.
-"""
+remedies."""
 
 from __future__ import annotations
 

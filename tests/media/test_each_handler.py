@@ -1,6 +1,5 @@
 """M1: a turn of any model type can fail, be cancelled, killed, resumed, repeated and edited like any
-other.
-"""
+other."""
 
 from __future__ import annotations
 

@@ -68,8 +68,7 @@ async def test_after_a_kill_nothing_is_uploaded_twice_and_it_is_deleted_in_the_e
     tmp_path: Path, wire: str
 ) -> None:
     """The next process names the file by the ID that the killed one received. It deletes the file with its
-    conversation (M3 × T13).
-    """
+    conversation (M3 × T13)."""
     async with file_server(wire) as server:
         killed = await asyncio.create_subprocess_exec(
             *python("-c", ANOTHER_PROCESS, str(tmp_path), server.url, wire),

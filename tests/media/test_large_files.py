@@ -23,8 +23,7 @@ LIMITS = {
 @pytest.mark.parametrize("limits", LIMITS)
 async def test_nobody_waits_while_pictures_are_stored_coded_and_sent(tmp_path: Path, limits: str) -> None:
     """With ten images of four megabytes, the event loop itself does no long work, and later images need no
-    more memory than earlier ones. `make bench-media` runs with fifty of ten megabytes (M3).
-    """
+    more memory than earlier ones. `make bench-media` runs with fifty of ten megabytes (M3)."""
     photo = await asyncio.to_thread(picture, 4.0)
     async with provider() as url:
         waits, _ = await converse(url, str(tmp_path), LIMITS[limits], photo, 10)

@@ -1,6 +1,5 @@
 """Check replies of any size that the settings allow: held in memory once, and kept as far as they arrived
-(M1, T8).
-"""
+(M1, T8)."""
 
 from __future__ import annotations
 
@@ -54,8 +53,7 @@ async def painting(folder: Path, server: MediaServer, reply: int | None = None) 
 
 def sends(pictures: int, picture: bytes = PICTURE, *, cut: bool = False, aborts: bool = True) -> Handler:
     """Return a handler that sends one JSON body with this number of images, in chunks. It can be cut in the
-    middle of the last one, by an aborted connection or an orderly close.
-    """
+    middle of the last one, by an aborted connection or an orderly close."""
     data = coded(picture).encode()
 
     async def handler(request: web.Request) -> web.StreamResponse:
@@ -81,8 +79,7 @@ def sends(pictures: int, picture: bytes = PICTURE, *, cut: bool = False, aborts:
 
 async def test_four_pictures_of_8_mb_arrive_and_are_held_once(tmp_path: Path) -> None:
     """The JSON has 43 MB. Apart from the images in base64, memory holds no more than a few copies of one of
-    them (M1).
-    """
+    them (M1)."""
     async with media_server() as server, painting(tmp_path, server) as runtime:
         server.instead = [sends(1), sends(4)]
         await (await runtime.send("first")).result()  # load lazy imports first

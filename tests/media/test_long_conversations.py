@@ -239,8 +239,7 @@ async def test_nothing_of_a_turn_without_an_answer_is_worked_on(tmp_path: Path) 
 
 async def test_a_summary_or_a_short_history_hides_no_image_from_an_edit(tmp_path: Path) -> None:
     """The setting `history` limits only the messages that chat models receive (M1 × the setting
-    `history`).
-    """
+    `history`)."""
     async with studio(tmp_path) as (server, runtime):
         chat = await runtime.conversation(history=0)
         await said(chat, "a cat", "chat/painter")

@@ -50,8 +50,7 @@ async def test_pictures_made_side_by_side_are_part_of_what_the_turn_and_its_pers
     tmp_path: Path,
 ) -> None:
     """The cost is in the result, the conversation and the usage per model, also after all of it is deleted
-    (M4).
-    """
+    (M4)."""
     async with media_server() as server:
         script = draws("a cat", "a dog", "an owl"), says("There.", usage=WORDS)
         async with opened(tmp_path, server, *script) as runtime:

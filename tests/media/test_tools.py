@@ -78,8 +78,7 @@ def calls_of(messages: Sequence[Message]) -> list[ToolCall]:
 
 async def test_a_picture_of_the_conversation_is_changed_and_the_change_changed_again(tmp_path: Path) -> None:
     """The model names an image or uses the latest, and an image of a call belongs to the conversation, too
-    (M4).
-    """
+    (M4)."""
     script = (
         calls("edit_image", prompt="add a hat", images=["cat.png"], mask="spot.png"),
         calls("edit_image", prompt="larger"),
@@ -108,8 +107,7 @@ async def test_a_recording_is_written_down_and_a_text_spoken(tmp_path: Path) -> 
 
 async def test_a_model_that_a_tool_asks_does_not_see_what_is_private(tmp_path: Path) -> None:
     """The call has the real value, as every call has, and the other model receives its placeholder
-    (M4 x R3).
-    """
+    (M4 x R3)."""
     script = (
         calls("make_image", prompt="a card for [[name]]"),
         calls("speak", text="Ada [[name]]"),
@@ -136,8 +134,7 @@ async def test_a_model_that_a_tool_asks_does_not_see_what_is_private(tmp_path: P
 
 async def test_what_pictures_cost_counts_in_the_limits_of_the_turn(tmp_path: Path) -> None:
     """This also holds if the text price is unknown: two images are paid for, and a third is not made (M4 ×
-    T12).
-    """
+    T12)."""
     script = [calls("make_image", prompt=f"picture {n}") for n in range(3)]
     async with media_server() as server:
         model = Both(server, *script, says("Enough."))

@@ -135,8 +135,7 @@ async def test_what_is_spoken_is_written_down_as_it_is_heard(tmp_path: Path) -> 
 
 async def test_whisper_says_when_what_was_said(tmp_path: Path) -> None:
     """The response has Groq's shape. The message keeps language and segments, and the minutes are paid for
-    (M1).
-    """
+    (M1)."""
     async with media_server() as server, media_runtime(tmp_path, server) as runtime:
         sound = await put(runtime, wav(), "audio/mpeg", "memo.mp3")
         turn = await runtime.send([Text("Foxes."), sound], model="acme/whisper-large-v3")
@@ -220,8 +219,7 @@ async def test_a_refusal_says_why(tmp_path: Path, refused: tuple[int, str], kind
 
 async def test_an_option_that_its_server_refuses_is_an_error_and_not_left_out(tmp_path: Path) -> None:
     """An image without the option would be paid for. Our default is omitted until a user sets it (R9
-    × M1).
-    """
+    × M1)."""
     async with media_server() as server, media_runtime(tmp_path, server) as runtime:
         server.instead = [fails(400, "Unknown parameter: 'style'.")]
         turn = await runtime.send("a cat", model="acme/gpt-image-1", options={"style": "vivid"})

@@ -260,8 +260,7 @@ async def test_the_texts_that_a_result_brings_along_are_masked(tmp_path: Path) -
 
 async def test_what_other_plugins_put_into_a_request_is_masked(tmp_path: Path) -> None:
     """A request is masked as it is sent, whichever plugin changed it. This includes the answer's schema and
-    the options, into which media tools put text of the model (R3 x H3, R8).
-    """
+    the options, into which media tools put text of the model (R3 x H3, R8)."""
 
     @tool(description=f"Dials {PHONE}.")
     def dial() -> str:

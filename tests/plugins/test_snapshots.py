@@ -1,6 +1,5 @@
 """B1, B3: changes of calls to the workspace are recorded, shown, and undone with the messages, for every
-tool.
-"""
+tool."""
 
 from __future__ import annotations
 
@@ -99,8 +98,7 @@ async def test_a_turn_that_only_reads_leaves_nothing(tmp_path: Path, work: Path)
 
 async def test_a_turn_is_taken_back_and_done_again(tmp_path: Path, work: Path) -> None:
     """Files and conversation are undone together, the messages stay as a branch, and a revert can be reverted
-    (B3).
-    """
+    (B3)."""
     script = [
         says("hello"),
         calls("shell", command="rm a.txt; mkdir d; echo x > d/x; chmod 700 d"),
@@ -133,8 +131,7 @@ async def test_a_turn_is_taken_back_and_done_again(tmp_path: Path, work: Path) -
 
 async def test_one_file_of_several_goes_back(tmp_path: Path, work: Path) -> None:
     """Its folder and its other name go back too, and nothing else. The state is reported for each
-    file (B3).
-    """
+    file (B3)."""
     done = "mv a.txt b.txt; mkdir d; echo x > d/x; echo y > d/y; echo z > z"
     script = [calls("shell", command=done), says("ok"), calls("shell", command="echo zz > z"), says("ok")]
     async with opened(tmp_path, script) as runtime:
@@ -322,8 +319,7 @@ async def test_a_version_that_has_said_nothing_is_taken_back_and_holds_nothing_u
     tmp_path: Path, work: Path
 ) -> None:
     """It was cancelled before its request, so it has no message. While it runs, the message it answers cannot
-    be undone (B3 × T4 × T10).
-    """
+    be undone (B3 × T4 × T10)."""
     script = [calls("write_file", path="new.txt", text="new\n"), says("done")]
     async with opened(tmp_path, script, plugins=[Hesitates()], allow=["*"]) as runtime:
         chat = await runtime.conversation()
@@ -417,8 +413,7 @@ async def test_a_conversation_that_was_not_moved_any_more_is_moved_at_the_next_s
 
 async def test_a_conversation_that_went_on_is_not_moved_any_more(tmp_path: Path, work: Path) -> None:
     """A program died after it had restored the files, and another one was used before it started again (B3 ×
-    S1).
-    """
+    S1)."""
     script = [says("hello"), calls("shell", command="echo 2 > a.txt"), says("ok"), says("and on")]
     async with opened(tmp_path, script) as other:
         chat = await other.conversation()

@@ -64,8 +64,7 @@ def _play(script: str, packages: str, *arguments: str) -> str:
 @cache
 def _host(whose: str) -> subprocess.Popen[str]:
     """Start a process for all scripts that use the same packages. A script that draws a page has a separate
-    process with the globals of a page.
-    """
+    process with the globals of a page."""
     host = subprocess.Popen([NODE, _HOST], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     atexit.register(_end, host)
     return host
@@ -79,8 +78,7 @@ def _end(host: subprocess.Popen[str]) -> None:
 @cache
 def _placed(script: str, packages: str) -> Path:
     """Place the script next to the packages that it imports, because Node searches from the script's
-    folder.
-    """
+    folder."""
     try:
         folder = installed(packages)
     except (AssertionError, subprocess.TimeoutExpired) as error:

@@ -126,8 +126,7 @@ CHANGED = {"notes": {"a/b": "milk", "~new": ["bread"]}}
 
 async def test_the_model_sees_the_state_and_changes_it(tmp_path: Path) -> None:
     """The client's own state changes by the protocol's patches, in an ordinary call that needs no approval
-    (F2).
-    """
+    (F2)."""
     async with served(tmp_path, [UPDATE, says("Added.")], allow=()) as site:
         shown = await at_the_client(site, "state")
         first, second = model_of(site.runtime).requests

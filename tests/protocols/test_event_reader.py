@@ -1,6 +1,5 @@
 """Check what every writer can rely on: parts open and close in pairs, and missed events are delivered like
-the rest.
-"""
+the rest."""
 
 from __future__ import annotations
 
@@ -62,8 +61,7 @@ def test_a_call_of_the_clients_own_is_shown_only_when_it_may_run(
     events: list[e.Event], data: st.DataObject
 ) -> None:
     """Clients run the calls that they are shown. This holds for any cut, and for any approval request before
-    the call (P1 × F1).
-    """
+    the call (P1 × F1)."""
     cut = data.draw(st.integers(0, len(events) - 1))
     started = {event.call for event in events[:cut] if isinstance(event, e.CallStart | e.CallEnd)}
     reader = EventReader(TOOLS)
@@ -77,8 +75,7 @@ def test_a_call_of_the_clients_own_is_shown_only_when_it_may_run(
 
 def test_a_turn_waits_when_all_that_it_waits_for_has_been_told() -> None:
     """The state of a turn is published before its approval request, and another call can be open at the same
-    time (F1 × P1).
-    """
+    time (F1 × P1)."""
     events: list[e.Event] = [
         e.CallInputEnd("call_1", "add", {}),
         e.CallInputEnd("call_2", "shell", {}),

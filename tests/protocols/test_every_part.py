@@ -227,8 +227,7 @@ def unions() -> list[tuple[Any, str, Any]]:
 
 async def test_every_part_of_openai_is_read_or_refused(tmp_path: Path) -> None:
     """Each field has a value. An answer with audio, a call without a result, a result without its call and an
-    item that is not stored are refused, too.
-    """
+    item that is not stored are refused, too."""
     async with served(tmp_path, [says("Hi.")] * 20) as site:
         for union, path, around in unions():
             for kind in typing.get_args(union):

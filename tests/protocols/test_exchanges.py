@@ -1,6 +1,5 @@
 """Check messages that clients of other protocols send twice, too late, together with others, or
-after a loss.
-"""
+after a loss."""
 
 from __future__ import annotations
 
@@ -58,8 +57,7 @@ async def asked(site: Site, count: int) -> None:
 
 async def test_a_message_of_the_ai_sdk_that_comes_twice_is_answered_once(tmp_path: Path) -> None:
     """It can come from two tabs at the same time, or from a client that lost the response. A failed message
-    is retried (F2 × T4).
-    """
+    is retried (F2 × T4)."""
     gate = asyncio.Event()
     script = [calls("wait"), says("One."), fails("out of order"), says("Two.")]
     async with served(tmp_path, script, tools=[waiting(gate)]) as site:
@@ -197,8 +195,7 @@ async def test_something_new_beside_a_result_of_ag_ui_reaches_the_same_turn(tmp_
 
 async def test_what_the_calls_of_a_task_ask_is_told(tmp_path: Path) -> None:
     """This holds over both protocols. The client that sees the request can answer it, and the stream
-    continues (F3 × P6).
-    """
+    continues (F3 × P6)."""
     task = calls("task", agent="helper", request="Add.")
     script = [task, calls("add", a=1, b=2), says("3."), says("Done.")]
     helper = Agent(name="helper", description="Helps.")

@@ -78,8 +78,7 @@ async def test_an_interrupt_of_ag_ui_is_answered_after_a_restart(tmp_path: Path)
 
 async def test_what_is_somebody_elses_is_not_there(tmp_path: Path) -> None:
     """It is hidden by the name of a chat, and by the ID of a turn, a request or a conversation. Names are
-    separate for each user (U1).
-    """
+    separate for each user (U1)."""
     chat: dict[str, Any] = {"id": "a", "messages": [{"id": "1", "role": "user", "parts": PARTS}]}
     async with served(tmp_path, [*ASKS[:1], says("Hello, Ada.")], tools=[add], allow=()) as site:
         chunks = await told(site, "/api/ai-sdk/chat", chat)
@@ -183,8 +182,7 @@ async def test_a_change_of_the_state_that_nobody_read_is_made_when_its_client_co
 
 async def test_an_approval_that_comes_too_late_brings_the_rest_of_the_answer(tmp_path: Path) -> None:
     """The request was answered elsewhere, or the response was lost. The client would otherwise ask forever
-    (F2 × P4).
-    """
+    (F2 × P4)."""
     script = [
         says("One moment.") + calls("add", a=1, b=2),
         says("Again.") + calls("add", a=3, b=4),

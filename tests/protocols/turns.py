@@ -90,7 +90,6 @@ def _question(asked: e.CallAsked) -> Question:
 
 def text_after(events: list[e.Event], cut: int) -> str:
     """Return the text that a reader who connects at this moment sees: the text so far and the text from then
-    on.
-    """
+    on."""
     before = "".join(message.text for message in fold(events[:cut]))
     return before + "".join(event.text for event in events[cut:] if isinstance(event, e.TextDelta))

@@ -266,8 +266,7 @@ async def test_schemas_that_are_too_much_to_be_held_to_are_only_shown(tmp_path: 
 
 async def test_a_server_that_wants_no_thoughts_back_is_sent_them_once(tmp_path: Path) -> None:
     """A server's reasoning goes back with the call, under its own field name, until the server refuses it
-    (W4, R9).
-    """
+    (W4, R9)."""
 
     @tool
     def clock() -> str:

@@ -84,8 +84,7 @@ async def test_a_server_without_a_schema_mode_is_asked_in_words(
 @pytest.mark.parametrize("name", some(NAMES, 2))
 async def test_calls_as_text_leave_no_room_for_a_schema_mode(tmp_path: Path, name: str) -> None:
     """A model that writes calls as text could write none under a schema. Its answer is not read as a call, in
-    any format (R8).
-    """
+    any format (R8)."""
     as_text: TraitsTable = {"tools": name, "reasoning": "apart"}
     answer = ANSWERS[CHAT]('{"value": [1, 2]}')
     talked = await talk(tmp_path, answer, then=_ask, known=as_text, tools=[add])

@@ -17,8 +17,7 @@ async def shown_below(
 ) -> AsyncIterator[str]:
     """Yield the address of the proxy, with the path. With `strip`, the proxy removes the path before it
     forwards a request. `says` are headers that the proxy adds. A callable `server` returns the server that
-    is currently up.
-    """
+    is currently up."""
 
     async def passes_on(request: web.Request) -> web.StreamResponse:
         target = request.rel_url.raw_path_qs

@@ -106,8 +106,7 @@ class WatchedWorld(World):
 
     async def look_around(self, user: str) -> None:
         """Check that the lists contain exactly the conversations shared with the user, and that search
-        agrees.
-        """
+        agrees."""
         theirs = [talk for talk in self.talks if talk.right(user)]
         page = await self.good(user, "GET /api/conversations?limit=200")
         listed = {(one["id"], one["role"], one["owner"]) for one in page["items"]}
@@ -246,8 +245,7 @@ class WatchedWorld(World):
 
     async def end(self) -> None:
         """Check that removed members have received nothing since, and that the streams of the others are
-        open.
-        """
+        open."""
         for talk in self.talks:
             await self.settle(talk)
         for listener in self.listeners:

@@ -120,8 +120,7 @@ class World:
         self, user: str | None, route: str, body: Any = None, *, may: Iterable[str] = (), **more: Any
     ) -> Answer:
         """Send a request as this user, or as any user, and check that the answer has no mark hidden from the
-        user.
-        """
+        user."""
         method, _, path = route.partition(" ")
         headers = {"x-forwarded-for": f"10.{self.random.randrange(256)}.{self.random.randrange(256)}.7"}
         if user is not None:
@@ -388,8 +387,7 @@ class World:
 
     async def replay(self) -> None:
         """Try an invitation or a link that is used, revoked or expired, or whose author lost the
-        conversation.
-        """
+        conversation."""
         for token in self.random.sample(self.dead, min(1, len(self.dead))):
             user = self.random.choice(self.people)
             answer = await self.ask(user, "POST /api/invitations/accept", {"token": token})

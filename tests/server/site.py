@@ -219,8 +219,7 @@ async def listening(app: Any, *, listener: socket.socket | None = None, **option
 
 class _Quick(HttpServer):
     """An HTTP server that leaves signals to pytest and stops quickly: uvicorn checks only ten times
-    a second.
-    """
+    a second."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)

@@ -291,8 +291,7 @@ async def test_tools_are_listed_and_switched(tmp_path: Path) -> None:
 
 async def test_tools_that_one_model_is_better_off_without_are_offered_to_the_others(tmp_path: Path) -> None:
     """The rule also holds for a conversation with a different model, and a user can turn the tools
-    on (C11).
-    """
+    on (C11)."""
     async with loopback(*[says("x")] * 3) as provider:
         catalog = load_catalog().with_provider(Provider("acme", "Acme", provider.url, local=True))
         models = Models("acme/small", catalog=catalog, switches={"acme/small": {"basics": False}})

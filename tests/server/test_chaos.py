@@ -22,8 +22,7 @@ pytestmark = pytest.mark.slow
 async def test_a_fleet_survives_what_happens_to_fleets(tmp_path: Path, postgres: Server) -> None:
     """Every turn ends, no effect happens twice, each call has one result, and two web nodes report every turn
     alike. All this holds while nodes are killed, paused, stopped and cut off, and while the database
-    crashes (N2, N3, N4).
-    """
+    crashes (N2, N3, N4)."""
     wrong = await chaos.run(
         tmp_path,
         postgres,

@@ -168,8 +168,7 @@ def _given(call: ast.Call, place: int | str) -> Iterator[ast.expr]:
 
 def _texts(value: ast.expr, tree: ast.Module, seen: frozenset[str] = frozenset()) -> Iterator[str]:
     """Yield literal texts without a code: written here, assigned to a name of this file, or returned by a
-    function of this file.
-    """
+    function of this file."""
     match value:
         case ast.Constant(value=str(text)) if text:
             yield text

@@ -1,6 +1,5 @@
 """Send hostile values through every entry point and check that the store can be read, exported and
-deleted.
-"""
+deleted."""
 
 from __future__ import annotations
 
@@ -217,8 +216,7 @@ async def bring(site: Site, value: str, random: Random) -> None:
 
 async def speak(site: Site, path: str, request: Any, value: str, random: Random) -> None:
     """Send a request of a foreign protocol with one of its values replaced. Cancel turns that wait for a
-    client that does not return.
-    """
+    client that does not return."""
     whole = json.dumps(request).replace("NAME", str(random.random()))
     first, last = random.choice([found.span() for found in re.finditer(VALUE, whole)])
     async with in_time(path, value):
@@ -343,8 +341,7 @@ async def test_hostile_values_through_every_door_leave_a_store_that_can_be_read(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """No value causes a server error or a turn that hangs. After a restart, everything can be listed, opened,
-    exported, imported and deleted (S1, S3, U2).
-    """
+    exported, imported and deleted (S1, S3, U2)."""
     random = Random(SEED)
     async with loopback(answer) as model:
         async with door(tmp_path, model.url) as site:

@@ -240,8 +240,7 @@ async def interrupted(folder: Path) -> tuple[str, str]:
 
 async def test_a_turn_that_cannot_go_on_here_is_interrupted_and_can_be_closed(tmp_path: Path) -> None:
     """If its model is missing here, the turn is shown as interrupted, no other model runs it, and it can be
-    cancelled (T14).
-    """
+    cancelled (T14)."""
     id, turn = await interrupted(tmp_path)
     other = ScriptedModel([says("from another model")], name="other/model")
     async with Runtime(tmp_path / "chat.db", model=other) as runtime, serving(tmp_path, runtime) as site:

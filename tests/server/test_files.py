@@ -1,6 +1,5 @@
 """Check that access to a file follows from what contains it, never from its hash (U2, S4), and where files
-can be (U3).
-"""
+can be (U3)."""
 
 from __future__ import annotations
 
@@ -69,8 +68,7 @@ async def test_a_file_is_for_who_uploaded_it_and_who_may_see_a_message_with_it(t
 @slow
 async def test_nobody_gets_a_file_by_naming_it(tmp_path: Path) -> None:
     """This holds in a message, an edit or an import. Values can contain any text, so they grant nothing
-    either (U2).
-    """
+    either (U2)."""
     async with served(tmp_path, [calls("draw"), says("x"), says("y")], tools=[draw]) as site:
         await with_ada(site)
         part = await upload(site, b"mine")
@@ -204,8 +202,7 @@ async def test_who_goes_in_the_middle_of_an_upload_leaves_nothing_and_no_error(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The server does not log an interrupted upload as an error, because it is not a server fault
-    (U1, S4).
-    """
+    (U1, S4)."""
     async with served(tmp_path, []) as site:
         reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(site.url).port)
         head = f"POST /api/files HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {site.key}\r\n"

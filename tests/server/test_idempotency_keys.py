@@ -19,8 +19,7 @@ SCRIPT = [says("one"), says("two"), says("three")]
 
 async def test_a_send_an_edit_and_a_rerun_are_begun_once(tmp_path: Path) -> None:
     """The key also holds for two requests at the same moment. Another body or another address is refused (T4
-    and T10).
-    """
+    and T10)."""
     async with served(tmp_path, SCRIPT) as site:
         chat = (await site.ask("POST", "/api/conversations", {})).body["id"]
         paths: list[tuple[str, dict[str, Any]]] = [(f"/api/conversations/{chat}/turns", {"text": "Hi"})]

@@ -44,8 +44,7 @@ async def until(events: AsyncIterator[tuple[str, Any]], wanted: str, **shown: An
 @pytest.mark.parametrize("engine", [pytest.param("postgres", marks=pytest.mark.long), "sqlite"])
 async def test_a_list_follows_what_another_node_does(tmp_path: Path, postgres: Server, engine: str) -> None:
     """The list shows new conversations, titles, pins, running turns, waiting approval requests and deletions
-    (N3).
-    """
+    (N3)."""
 
     def play(body: Body) -> Reply:
         done = body["messages"][-1]["role"] == "tool"

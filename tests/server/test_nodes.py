@@ -64,8 +64,7 @@ async def test_a_node_that_ends_is_replaced_by_another(
     tmp_path: Path, postgres: Server, how: signal.Signals
 ) -> None:
     """Another node continues the work of the node that ended, and watchers elsewhere see it to its end (N2,
-    N4).
-    """
+    N4)."""
     asked: list[int] = []
 
     def play(body: Body) -> Reply:
@@ -117,8 +116,7 @@ async def test_who_has_signed_in_at_one_node_is_known_to_all(tmp_path: Path, pos
 @pytest.mark.long
 async def test_whoever_watches_over_the_nodes_sees_them(tmp_path: Path, postgres: Server) -> None:
     """The overview shows what each node runs, which turns wait for a person, and which wait for a worker
-    (N2).
-    """
+    (N2)."""
     store = postgres.url(schema_of(tmp_path))
     async with loopback(calls("shell", command="true")) as model:
         fleet = Fleet(tmp_path, store, model.url)
@@ -148,8 +146,7 @@ async def test_the_turns_of_a_worker_that_is_gone_are_taken_over(
     tmp_path: Path, postgres: Server, how: signal.Signals
 ) -> None:
     """Another worker takes them over, and a watcher at a web node sees the turn to its end, each event once.
-    A paused worker that wakes up can do nothing (N2, N4).
-    """
+    A paused worker that wakes up can do nothing (N2, N4)."""
     asked: list[int] = []
 
     def play(body: Body) -> Reply:

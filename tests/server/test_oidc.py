@@ -90,8 +90,7 @@ async def test_a_user_signs_in_and_is_known_by_the_account(tmp_path: Path) -> No
 )
 async def test_no_account_takes_over_a_name(tmp_path: Path, called: object, user: str) -> None:
     """An account cannot take the name of a user with a key, a removed user, an owner of conversations or the
-    admin (V4).
-    """
+    admin (V4)."""
     async with provider() as there, served(tmp_path, [says("x")], oidc=there.settings()) as site:
         store = site.runtime.store
         await store.add_person("ada", key_hash("key of ada"), 1.0)
@@ -153,8 +152,7 @@ def unsigned(claims: dict[str, Any], header: dict[str, Any]) -> str:
 
 def by_public_key(claims: dict[str, Any], header: dict[str, Any]) -> str:
     """Sign a token as a verifier would accept it that takes the algorithm from the token and the key for a
-    secret.
-    """
+    secret."""
     import base64
     import hashlib
     import hmac
@@ -284,8 +282,7 @@ async def test_a_sign_in_leads_to_our_own_pages_alone(tmp_path: Path, to: str) -
 
 async def test_below_a_path_behind_a_proxy_all_addresses_are_the_proxys(tmp_path: Path) -> None:
     """The cookies are Secure and limited to this path, and a client cannot choose the redirect of the
-    provider (V4).
-    """
+    provider (V4)."""
     async with (
         provider() as there,
         served(tmp_path, [says("x")], oidc=there.settings(), proxies=["127.0.0.1"], path="/chat") as site,

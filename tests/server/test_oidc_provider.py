@@ -96,8 +96,7 @@ async def sign_in(site: Site, browser: Browser, session: aiohttp.ClientSession, 
 
 async def test_users_sign_in_and_out_at_a_real_provider(tmp_path: Path) -> None:
     """Groups come from the provider's user info endpoint, and its sign-out reaches another browser of the
-    session (V4).
-    """
+    session (V4)."""
     async with site_and_provider(tmp_path) as site, at_provider() as session, at_provider() as other:
         ada, again, eve = Browser(site), Browser(site), Browser(site)
         async with asyncio.timeout(PATIENCE):

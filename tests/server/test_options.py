@@ -182,8 +182,7 @@ def test_the_description_says_what_can_be_given() -> None:
 
 async def test_an_answer_is_held_to_a_schema_over_http(tmp_path: Path) -> None:
     """A reply that does not fit goes back to the model, whichever endpoint set the schema. An invalid schema
-    is refused before anything is stored (R8).
-    """
+    is refused before anything is stored (R8)."""
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     async with served(tmp_path, [says("three"), says('{"n": 3}')]) as site:
         chat = (await site.post("/api/conversations", {}))["id"]

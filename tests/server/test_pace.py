@@ -1,6 +1,5 @@
 """Check when readers receive events: immediately unless the loop is late. Check how silent and stuck readers
-end (E2).
-"""
+end (E2)."""
 
 from __future__ import annotations
 
@@ -63,8 +62,7 @@ async def test_a_piece_is_written_at_once() -> None:
 
 async def test_where_the_loop_is_late_pieces_go_out_together_in_order_with_their_own_ids() -> None:
     """The first chunk goes out immediately, none is lost or reordered, and a reader can resume from each
-    (E2).
-    """
+    (E2)."""
     feed, pace = Feed(), late()
     chunks = await begun([feed], pace)
     feed.publish("text.delta", "0", piece=True)
@@ -84,8 +82,7 @@ async def test_where_the_loop_is_late_pieces_go_out_together_in_order_with_their
 
 async def test_what_is_more_than_a_piece_waits_for_nothing_and_takes_what_waited_along() -> None:
     """An approval request, and the first chunk after it, go out immediately, also if the loop is
-    late (E2).
-    """
+    late (E2)."""
     feed, pace = Feed(), late()
     chunks = await begun([feed], pace)
     for type in ("text.delta", "text.delta", "call.asked"):
@@ -154,8 +151,7 @@ async def test_ticks_that_the_loop_has_missed_are_made_up_for() -> None:
 
 def test_a_loop_that_was_held_up_once_is_not_taken_for_a_late_one() -> None:
     """Readers would otherwise get the next events even later. A loop that is held up repeatedly is
-    late (E2).
-    """
+    late (E2)."""
     pace = Pace()
     pace.tick(3600)
     assert not pace.late

@@ -42,8 +42,7 @@ async def test_rules_are_listed_with_their_origin_and_tried_out(tmp_path: Path) 
 
 async def test_rules_are_tried_out_as_they_decide(tmp_path: Path) -> None:
     """No grant overrides a denial, not even an earlier grant, and an expired grant has no effect (P9
-    x P11).
-    """
+    x P11)."""
     now = time.time()
     async with served(tmp_path, [says("x")], allow=(), deny=["shell:rm *"]) as site:
         for place, (pattern, action, expires) in enumerate(
@@ -86,8 +85,7 @@ async def test_what_a_rule_would_have_covered_is_told_before_it_is_made(tmp_path
 
 async def test_what_waits_and_a_rule_would_let_run_is_told_before_it_is_made(tmp_path: Path) -> None:
     """The rule is checked against approval requests of all conversations, and an allowed one states for how
-    long (P9, P11).
-    """
+    long (P9, P11)."""
     script = [calls("shell", command=line) for line in ("echo one", "echo two", "ls")]
     async with served(
         tmp_path, [*script, *[says("ok")] * 3], tools=[shell_group()], allow=(), workspace=tmp_path
@@ -108,8 +106,7 @@ async def test_what_waits_and_a_rule_would_let_run_is_told_before_it_is_made(tmp
 
 async def test_a_rule_is_given_before_anybody_asks(tmp_path: Path) -> None:
     """A rule settles waiting calls, applies afterwards, expires, can be removed, and overrides no denial (P9,
-    P11).
-    """
+    P11)."""
     lines = ("echo one", "echo two", "ls", "rm a")
     script = [one for line in lines for one in (calls("shell", command=line), says("ok"))]
     async with served(

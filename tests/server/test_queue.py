@@ -1,6 +1,5 @@
 """Check messages that no turn has taken yet: every client sees them, and can change, reorder and cancel them
-(T13).
-"""
+(T13)."""
 
 from __future__ import annotations
 
@@ -144,8 +143,7 @@ async def test_every_client_sees_what_is_queued_and_what_will_steer(tmp_path: Pa
 
 class InterruptedStore(SqliteStore):
     """A store in which something happens during the read of a conversation, between its queue and its
-    approval requests.
-    """
+    approval requests."""
 
     meanwhile: Callable[[], Awaitable[None]] | None = None
 
@@ -158,8 +156,7 @@ class InterruptedStore(SqliteStore):
 
 async def test_who_comes_while_the_queue_changes_learns_what_it_is(tmp_path: Path) -> None:
     """A change that was published during the read of the snapshot used to count as seen without being in it
-    (T13 × E2).
-    """
+    (T13 × E2)."""
     gate, store = Gate(), InterruptedStore(tmp_path / "chat.db")
     script = [calls("wait"), says("done"), says("later")]
     async with served(tmp_path, script, tools=[gate.tool], store=store) as site, asyncio.timeout(PATIENCE):

@@ -29,8 +29,7 @@ def play(request: Request) -> Line:
 
 async def test_a_turn_over_a_limit_is_queued_until_there_is_a_place(tmp_path: Path) -> None:
     """The sender and every watcher see it: no state is published in which no process has the turn
-    (N5, E1).
-    """
+    (N5, E1)."""
     async with served(tmp_path, play, turn_limits=TurnLimits(1)) as site, asyncio.timeout(PATIENCE):
         first = await site.say("long")
         await site.until(f"/api/turns/{first}/events", "step.start")
@@ -99,8 +98,7 @@ async def test_a_turn_waits_in_line_while_there_is_no_worker(tmp_path: Path, pos
 
 async def test_a_turn_that_no_worker_can_run_says_so(tmp_path: Path, postgres: Server) -> None:
     """A watcher at a node that runs no turns sees the reason, and a worker that can run the turn does (T14,
-    N2).
-    """
+    N2)."""
     async with watched(tmp_path, postgres) as site:
         id = await site.conversation()
         async with site.events(f"/api/conversations/{id}/events") as events:

@@ -1,6 +1,5 @@
 """Check that a reader who joins a turn of another process gets a snapshot and the rest, without loss or
-duplicates (N3, E2).
-"""
+duplicates (N3, E2)."""
 
 from __future__ import annotations
 
@@ -140,8 +139,7 @@ async def test_a_reader_who_moves_to_another_server_goes_on_there(
     tmp_path: Path, opens: Opens, runs: str
 ) -> None:
     """A cursor is the same on every server, whichever server runs the turn. No snapshot is sent again: in the
-    middle of a turn, after its end, and for a turn that began in between (N3).
-    """
+    middle of a turn, after its end, and for a turn that began in between (N3)."""
     script = [says(WORDS, waits=0.02)] * 2
     async with (
         served(tmp_path, script if runs == "first" else [], store=opens()) as first,
@@ -234,8 +232,7 @@ async def _without_its_end(other: Runtime, turn: TurnHandle) -> int:
 
 async def test_an_end_that_its_owner_did_not_tell_is_told(tmp_path: Path, opens: Opens) -> None:
     """A reader that resumes from the last stored event gets the end, and only a reader that has the end gets
-    204 (N3).
-    """
+    204 (N3)."""
     async with running_elsewhere(tmp_path, opens) as (site, other, turn, _):
         following = asyncio.create_task(site.until(f"/api/turns/{turn.id}/events", "turn.end"))
         await following
@@ -289,8 +286,7 @@ def holds(finish: asyncio.Event) -> Tool:
 
 class FaultyStore(SqliteStore):
     """A store that loses track of a turn once, and that blocks readers of messages until the test releases
-    them.
-    """
+    them."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -317,8 +313,7 @@ class FaultyStore(SqliteStore):
 
 async def test_a_snapshot_shows_no_turn_as_open_that_its_place_says_is_over(tmp_path: Path) -> None:
     """While a snapshot is read, the turn is followed again after a store fault, and ends. Otherwise its
-    reader would wait forever for the end (N3 × S3).
-    """
+    reader would wait forever for the end (N3 × S3)."""
     finish = asyncio.Event()
     store = FaultyStore(tmp_path / "chat.db")
     script = [calls("hold"), says("Done. ")]
@@ -473,8 +468,7 @@ async def _queued(events: AsyncIterator[Received], wanted: list[str], where: str
 async def test_servers_whose_clocks_are_an_hour_apart_agree(tmp_path: Path, opens: Opens) -> None:
     """A message follows the one it answers, whichever clock is right. The approval request of one server is
     answered at the other, a message queued at one starts after the running turn of the other, and a key
-    starts one turn (N2, N3).
-    """
+    starts one turn (N2, N3)."""
     script = [calls("add", a=1, b=2), says("Three. "), says("Then. ")]
     early, late = (lambda: time.time() - 3600), time.time
     async with (
@@ -506,8 +500,7 @@ async def test_a_conversation_that_another_server_deletes_ends_for_its_readers(
     tmp_path: Path, opens: Opens
 ) -> None:
     """This holds in the middle of a turn. Readers of the turn do not wait for its end, and its unfinished
-    writes leave nothing in the store (N3 × S1).
-    """
+    writes leave nothing in the store (N3 × S1)."""
     async with running_elsewhere(tmp_path, opens) as (site, other, turn, id):
         conversation, own = (f"/api/conversations/{id}/events", f"/api/turns/{turn.id}/events")
         async with site.events(conversation) as events, site.events(own) as of_turn:

@@ -128,8 +128,7 @@ async def test_a_turn_streams_through_a_proxy_below_a_path(tmp_path: Path, name:
 @pytest.mark.parametrize("name", COMMANDS)
 async def test_a_proxy_says_whose_guesses_are_slowed_down(tmp_path: Path, name: str) -> None:
     """A client that guesses passwords does not slow down another address and cannot claim to be one
-    (N2, U2).
-    """
+    (N2, U2)."""
     async with (
         served(tmp_path, [says("x")], password="open sesame", proxies=["127.0.0.1"], path="/chat") as site,
         behind(name, tmp_path, site.url) as url,

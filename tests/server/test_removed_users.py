@@ -1,6 +1,5 @@
 """Check that a removed user loses access at every server of the store: keys, sign-ins, links, streams, turns
-(V4).
-"""
+(V4)."""
 
 from __future__ import annotations
 
@@ -181,8 +180,7 @@ async def test_a_body_that_arrives_late_does_nothing_for_a_removed_user(tmp_path
 
 async def test_what_matters_to_others_is_in_the_audit_log(tmp_path: Path) -> None:
     """Entries name the user and the address. Only the admin reads the log, and guesses grow it only up to a
-    limit (V4).
-    """
+    limit (V4)."""
     script = [calls("pay", amount=1), says("Paid.")]
     async with served(tmp_path, script, tools=[pay], ask=["pay"], password="open sesame") as site:
         await site.runtime.store.add_person("ada", key_hash("key of ada"), 1.0)

@@ -31,8 +31,7 @@ async def seen(site: Site) -> dict[str, Any]:
 
 async def consent(url: str) -> dict[str, str]:
     """Consent at the authorization server and return the parameters of the address that the browser returns
-    to.
-    """
+    to."""
     async with aiohttp.ClientSession() as browser, browser.get(url, allow_redirects=False) as answer:
         return dict(parse_qsl(urlsplit(answer.headers["location"]).query))
 
@@ -48,8 +47,7 @@ async def begin(site: Site, server: Guarded, **more: Any) -> dict[str, Any]:
 
 async def test_a_sign_in_that_is_made_is_there_at_once_and_after_a_restart(folder: Folder) -> None:
     """The tools are available, the settings name the method, only the owner has the login, and no answer has
-    a token (P11).
-    """
+    a token (P11)."""
     async with guarded() as server:
         async with set_up(folder) as site:
             folder.file.write_text(folder.file.read_text() + "# the end\n")
@@ -101,8 +99,7 @@ async def test_a_sign_in_that_nobody_makes_is_given_up(folder: Folder) -> None:
 
 async def test_a_sign_in_that_was_called_off_takes_nothing_any_more(folder: Folder) -> None:
     """A browser that returns after the cancellation finds no waiting sign-in, and the store is unchanged
-    (Cancel x late answer).
-    """
+    (Cancel x late answer)."""
     async with guarded() as server, set_up(folder) as site:
         begun = await begin(site, server)
         back = await consent(begun["url"])
@@ -127,8 +124,7 @@ async def test_a_login_stays_as_long_as_one_server_is_there_that_it_serves(folde
 
 async def test_of_sign_ins_that_are_begun_at_once_one_is_left(folder: Folder) -> None:
     """Each sign-in uses another name of the server and replaces the one before. The remaining one
-    completes.
-    """
+    completes."""
     async with guarded() as server, set_up(folder) as site:
         await begin(site, server)
         port = site.url.rpartition(":")[2]
@@ -142,8 +138,7 @@ async def test_of_sign_ins_that_are_begun_at_once_one_is_left(folder: Folder) ->
 
 async def test_the_browser_comes_back_to_where_it_was(folder: Folder) -> None:
     """The redirect uses the name by which the browser called the server. A repeated request by that name
-    continues the same sign-in.
-    """
+    continues the same sign-in."""
     async with guarded() as server, set_up(folder) as site:
         first = await begin(site, server)
         assert where(first) == f"{site.url}/callback"
@@ -176,8 +171,7 @@ async def test_a_sign_in_is_ended_by_whoever_runs_the_server_alone(folder: Folde
 
 async def test_nobody_signs_in_where_the_settings_cannot_be_told(folder: Folder) -> None:
     """These settings cannot be edited safely, so the admin sees the refusal before the sign-in and not after
-    it (P11).
-    """
+    it (P11)."""
     async with guarded() as server:
         folder.file.parent.mkdir(parents=True)
         folder.file.write_text(
@@ -191,8 +185,7 @@ async def test_nobody_signs_in_where_the_settings_cannot_be_told(folder: Folder)
 
 async def test_a_server_that_asks_nobody_who_they_are_stays_as_it_is(folder: Folder) -> None:
     """No sign-in is offered there. An attempt anyway reports that it is not needed and writes
-    nothing (P11).
-    """
+    nothing (P11)."""
     with listening(*python(MODERN, "http")) as port:
         async with set_up(folder) as site:
             added = await add_server(site, name="open", url=f"http://127.0.0.1:{port}/mcp")

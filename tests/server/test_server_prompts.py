@@ -16,8 +16,7 @@ pytestmark = pytest.mark.slow
 
 async def test_a_servers_prompts_are_listed_and_filled_in(tmp_path: Path) -> None:
     """Prompts are for users. A server without prompts, or one that is down, does not affect the
-    others (F1).
-    """
+    others (F1)."""
     with everything() as server:
         there = McpSource("it", server, patience=PATIENCE)
         tools = [there, McpSource("none", raw()), McpSource("gone", raw("die"))]

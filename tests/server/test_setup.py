@@ -293,8 +293,7 @@ async def refuse(request: web.Request) -> web.Response:
 
 async def test_a_test_says_what_a_person_can_do(folder: Folder) -> None:
     """A working provider lists its models. A provider that refuses the key repeats it, and the answer omits
-    it (S6).
-    """
+    it (S6)."""
     strict = web.Application()
     strict.router.add_get("/v1/models", refuse)
     async with TestServer(strict) as wrong, set_up(folder) as site:
@@ -316,8 +315,7 @@ async def test_a_test_says_what_a_person_can_do(folder: Folder) -> None:
 
 async def test_a_server_runs_as_it_was_confirmed_and_tells_why_it_broke(folder: Folder) -> None:
     """The server starts exactly the confirmed command, once. Its tools are available immediately, and its end
-    has a reason (P11).
-    """
+    has a reason (P11)."""
     table = {"name": "it", "command": sys.executable, "args": [RAW, "well"]}
     async with set_up(folder) as site:
         plan = await site.post("/api/setup/servers/plan", table)
@@ -412,8 +410,7 @@ async def test_agents_are_shown_whole_with_where_they_come_from(folder: Folder) 
 
 async def test_a_file_that_was_named_is_the_one_that_is_written(folder: Folder, tmp_path: Path) -> None:
     """A file that was only found in a folder is not written. A file that the user named is the user's own
-    (P11).
-    """
+    (P11)."""
     async with loopback(answer) as model:
         named, found = tmp_path / "named.toml", tmp_path / "dragoman.toml"
         named.write_text(SETTINGS.format(url=model.url))

@@ -17,8 +17,7 @@ __all__ = ["folder"]
 
 async def test_an_agent_is_written_changed_and_removed(folder: Folder) -> None:
     """The agent is available immediately and after a restart, and every other byte of the file stays (P11,
-    U3).
-    """
+    U3)."""
     async with set_up(folder) as site:
         before = folder.file.read_text()
         body = {

@@ -1,6 +1,5 @@
 """Check skills that are written over HTTP: available to the next turn, and stored in the user's own skills
-folder.
-"""
+folder."""
 
 from __future__ import annotations
 
@@ -146,8 +145,7 @@ async def test_a_skill_that_is_a_link_out_of_the_folder_is_not_written(folder: F
 
 async def test_what_a_person_put_beside_a_skill_stays(folder: Folder) -> None:
     """Other files in its folder survive a change and a removal, and unknown front matter keys survive a
-    change (C12).
-    """
+    change (C12)."""
     file = skill(own_folder(folder), "bäcker", "# mine\nname: Bäcker und Co\ndescription: d\nlicense: MIT")
     (file.parent / "oven.sh").write_text("echo hot")
     async with set_up(folder) as site:
@@ -179,8 +177,7 @@ async def test_what_stands_there_under_this_name_is_not_overwritten(
     folder: Folder, there: str, text: str | None
 ) -> None:
     """This includes names that another system treats as equal, and the list reports unreadable
-    skills (P11).
-    """
+    skills (P11)."""
     (own_folder(folder) / there).mkdir(parents=True)
     if text is not None:
         (own_folder(folder) / there / "SKILL.md").write_text(text)
@@ -194,8 +191,7 @@ async def test_what_stands_there_under_this_name_is_not_overwritten(
 
 async def test_nobody_overwrites_what_they_have_not_seen(folder: Folder) -> None:
     """If two clients change the same skill, the second is refused. So is a client whose skill was edited by
-    hand or removed.
-    """
+    hand or removed."""
     async with set_up(folder) as site:
         made = await asyncio.gather(
             *(site.ask("PUT", f"{URL}/bake", {**BAKE, "text": text}) for text in "ab")

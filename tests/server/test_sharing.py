@@ -365,8 +365,7 @@ async def test_what_is_shared_is_in_the_lists_until_it_is_no_longer(tmp_path: Pa
 
 async def test_a_removed_member_hears_nothing_more(tmp_path: Path) -> None:
     """The member's streams of the conversation, of its turn and by other protocols end, and those of others
-    stay (V1).
-    """
+    stay (V1)."""
     async with shared(tmp_path) as scene:
         await scene.share("bob", "takes_part")
         await scene.share("ada", "reads")
@@ -432,8 +431,7 @@ async def test_a_message_runs_with_the_rules_of_its_sender(tmp_path: Path) -> No
 
 async def test_an_answer_of_another_lends_nothing(tmp_path: Path) -> None:
     """The answer lets this one call run, the rule belongs to the user who answers, and the first answer
-    counts (V2).
-    """
+    counts (V2)."""
     more = [says("done"), calls("wipe", disk="again")]
     async with shared(tmp_path, *more) as scene:
         site, bob, ada = scene.site, scene.person("bob"), scene.person("ada")
@@ -665,8 +663,7 @@ async def test_a_link_shows_what_it_says_and_leads_nowhere(tmp_path: Path) -> No
 
 async def test_a_link_that_is_no_longer_valid_shows_nothing(tmp_path: Path, caplog: Any) -> None:
     """A link can be revoked, expired, or for a deleted conversation. Its stream ends, and no token is logged
-    (V1).
-    """
+    (V1)."""
     async with shared(tmp_path) as scene:
         site = scene.site
         path = f"/api/conversations/{scene.id}/links"
@@ -706,8 +703,7 @@ def opens(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[[], Store]
 @pytest.mark.slow
 async def test_a_member_is_removed_at_every_server(tmp_path: Path, opens: Callable[[], Store]) -> None:
     """Streams at another server end, those of others stay, and the conversation leaves the list there (V1 ×
-    N3).
-    """
+    N3)."""
     first_folder, second_folder = tmp_path / "one", tmp_path / "two"
     for folder in (first_folder, second_folder):
         folder.mkdir()

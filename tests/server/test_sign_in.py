@@ -75,8 +75,7 @@ async def test_a_link_signs_one_browser_in_and_is_worthless_then(tmp_path: Path)
 @slow
 async def test_a_link_given_as_a_password_is_used_up_as_well(tmp_path: Path) -> None:
     """The form used to accept the printed link repeatedly. Opened or typed, a link is for one
-    browser (U1).
-    """
+    browser (U1)."""
     async with served(tmp_path, [says("x")]) as site:
         both = await asyncio.gather(*(try_password(site, "launch") for _ in range(3)))
         assert sorted(answer.status for answer in both) == [200, 401, 401]

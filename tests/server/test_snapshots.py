@@ -1,6 +1,5 @@
 """Check that a client's first snapshot agrees with the events that follow, whenever the client
-connects (E2).
-"""
+connects (E2)."""
 
 from __future__ import annotations
 
@@ -33,8 +32,7 @@ class SlowStore(SqliteStore):
 
 async def _come_again_and_again(site: Site, conversation: str, turn: str) -> None:
     """Connect repeatedly until the turn is over. A turn that the last snapshot shows as running must be
-    followed to its end.
-    """
+    followed to its end."""
     path = f"/api/conversations/{conversation}/events"
     while True:
         (seen,) = await site.until(path, "snapshot")
@@ -47,8 +45,7 @@ async def _come_again_and_again(site: Site, conversation: str, turn: str) -> Non
 
 async def test_a_snapshot_never_shows_a_turn_as_running_whose_end_was_told_before(tmp_path: Path) -> None:
     """Readers connect all the time while turns end. A reader that missed an end would wait for it forever
-    (E2).
-    """
+    (E2)."""
     script = [calls("add", a=1, b=2), says("3")] * _ROUNDS
     store = SlowStore(tmp_path / "chat.db")
     async with served(tmp_path, script, tools=[add], store=store) as site, asyncio.timeout(PATIENCE):

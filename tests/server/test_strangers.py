@@ -140,8 +140,7 @@ async def test_two_thousand_strangers_disturb_nobody_and_are_hung_up_on(tmp_path
 @pytest.mark.long
 async def test_a_server_with_few_files_pauses_and_neither_spins_nor_fills_its_log(tmp_path: Path) -> None:
     """With 1,100 connections at `ulimit -n 1024`, the server wrote 61 MB of tracebacks and answered no client
-    (U1).
-    """
+    (U1)."""
     async with serving_with_files(tmp_path, 1024) as program:
         with strangers(program.port, 1100, HALF_A_HEAD, 1100 // 5) as opened:
             await answers(program, 20)
@@ -249,8 +248,7 @@ async def test_who_has_signed_in_keeps_the_connection_while_strangers_fight_for_
     tmp_path: Path,
 ) -> None:
     """The unauthenticated connection that is silent longest is closed, and a signed-in user's stream stays
-    (U1).
-    """
+    (U1)."""
     headers = {"authorization": "Bearer key of local"}
     async with (
         small(tmp_path) as (url, port),
@@ -271,8 +269,7 @@ async def test_who_has_signed_in_keeps_the_connection_while_strangers_fight_for_
 @pytest.mark.parametrize(("proxies", "stay"), [([], False), (["127.0.1.1"], True)])
 async def test_many_may_come_through_a_proxy(tmp_path: Path, proxies: list[str], stay: bool) -> None:
     """No per-address limit applies to the proxy, while any other address can open only a few connections
-    (U1).
-    """
+    (U1)."""
     async with (
         runtime_with(tmp_path, [says("x")]) as runtime,
         serving(tmp_path, runtime, limits=replace(LIMITS, head=60.0), proxies=proxies) as site,

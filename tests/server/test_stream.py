@@ -1,6 +1,5 @@
 """Check live streams: numbered, resumed exactly, with a snapshot for late readers, and without slowing others
-(E1–E3).
-"""
+(E1–E3)."""
 
 from __future__ import annotations
 
@@ -274,8 +273,7 @@ async def nothing_more() -> None:
 
 async def test_a_deletion_is_told_once(tmp_path: Path) -> None:
     """This also holds if the scan for changes of others runs before the local deletion is complete
-    (E2 × N3).
-    """
+    (E2 × N3)."""
     async with runtime_with(tmp_path, [says("x")]) as runtime, asyncio.timeout(PATIENCE):
         lists = Lists(runtime, nothing_more)
         await runtime.store.list_changes()
@@ -352,8 +350,7 @@ async def test_what_is_kept_of_turns_that_are_over_has_an_end(tmp_path: Path) ->
 
 async def test_a_client_that_reads_nothing_slows_nobody(tmp_path: Path) -> None:
     """The turn ends, another reader receives it whole, and the memory for the stuck reader is
-    bounded (E2).
-    """
+    bounded (E2)."""
     size = 0
 
     @tool
@@ -410,8 +407,7 @@ def test_a_cursor_is_good_only_for_its_own_feeds() -> None:
 
 async def test_a_reader_sees_a_turn_of_another_process_while_it_runs(tmp_path: Path) -> None:
     """The reader gets its chunks, its approval requests and its end, and the conversation is not sent again
-    (E2, N3).
-    """
+    (E2, N3)."""
     script = [says("before ", waits=0.01) + calls("add", a=1, b=2), says(TEXT, waits=0.005)]
     async with served(tmp_path, []) as site:
         id = await site.conversation()

@@ -176,8 +176,7 @@ class GoneAtTheRequest(SqliteStore):
 
 async def test_a_tree_shows_nothing_of_a_turn_that_its_store_refused(tmp_path: Path) -> None:
     """A reply that began after a failed write is not in the tree. The next owner of the turn starts another
-    (E2 × S3).
-    """
+    (E2 × S3)."""
     model = ScriptedModel([says("never ", waits=PATIENCE)])
     store = GoneAtTheRequest(tmp_path / "chat.db")
     async with Runtime(store, model=model) as runtime, asyncio.timeout(PATIENCE):

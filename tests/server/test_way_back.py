@@ -117,8 +117,7 @@ async def test_what_was_taken_back_before_the_conversation_is_done_again_after_i
     tmp_path: Path, work: Path
 ) -> None:
     """The files are undone first, so undoing the conversation leaves them alone. Redo repeats both steps
-    (B3).
-    """
+    (B3)."""
     async with served(tmp_path, SCRIPT, tools=[files_group(), shell_group()], workspace=work) as site:
         id = await site.conversation()
         await _over(site, await site.say("hi", id))
@@ -168,8 +167,7 @@ async def test_a_question_shows_what_would_be_written(
 
 async def test_a_part_of_a_change_is_allowed(tmp_path: Path, work: Path) -> None:
     """The answer contains the arguments for some hunks, and the approval checks are as strict as ever (B2 ×
-    P3).
-    """
+    P3)."""
     old = "".join(f"{number}\n" for number in range(20)).encode()
     (work / "a.txt").write_bytes(old)
     patch = diff_texts("a.txt", old, b"zero\n" + old[2:-3])

@@ -1,6 +1,5 @@
 """A whole store moves to another engine and back with the same rows, and its conversations continue there
-(N1).
-"""
+(N1)."""
 
 from __future__ import annotations
 

@@ -38,8 +38,7 @@ def overwrite_table(path: Path, table: str) -> None:
 
 async def test_a_file_that_another_program_locks_is_waited_for_and_then_given_up(tmp_path: Path) -> None:
     """The store waits for a locked file, then fails the write. Reads continue, and writes do when the lock
-    ends (S2).
-    """
+    ends (S2)."""
     store = SqliteStore(tmp_path / "chat.db", busy_timeout=0.1)
     await store.open()
     await store.add_conversation(Conversation("conv_1"))

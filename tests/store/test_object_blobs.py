@@ -72,8 +72,7 @@ async def test_a_long_one_is_sent_in_parts(server: ObjectServer, blobs: ObjectBl
 
 async def test_a_long_one_is_fetched_in_parts(server: ObjectServer, blobs: ObjectBlobs) -> None:
     """A reader that streams a blob holds one part at a time, and a range read fetches no more than the range
-    (N1).
-    """
+    (N1)."""
     data = bytes(range(250)) * 40_000
     key = await blobs.put(data)
     server.requests.clear()

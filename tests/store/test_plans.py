@@ -164,8 +164,7 @@ async def plan_of(db: asyncpg.Connection[Any], name: str, key: Mapping[str, Any]
 @pytest.mark.slow
 async def test_postgresql_reads_nobody_elses_rows(postgres: Server) -> None:
     """The list, search and deletion of one user, and an idle node, do not slow down as other users add data.
-    Queries that nodes repeat read a few pages, with 20,000 waiting turns in the store (N1).
-    """
+    Queries that nodes repeat read a few pages, with 20,000 waiting turns in the store (N1)."""
     scanned, pages = {}, {}
     async with filled(postgres) as db:
         for mode in ("force_custom_plan", "force_generic_plan"):

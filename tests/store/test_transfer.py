@@ -226,8 +226,7 @@ async def test_the_path_to_the_leaf_is_what_is_printed(tmp_path: Path) -> None:
 
 async def test_the_conversations_of_tasks_come_along(tmp_path: Path) -> None:
     """The conversation of each task follows the call that opened it, also for nested tasks. An older export
-    has none (S1).
-    """
+    has none (S1)."""
     script = [
         *(calls("task", agent="clerk", request="one"), calls("task", agent="clerk", request="two")),
         *(says("inner"), says("middle"), says("outer")),

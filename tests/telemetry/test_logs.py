@@ -1,6 +1,5 @@
 """Check logs: one line for each outcome, as text or JSON, with turn and conversation, without secrets or
-contents.
-"""
+contents."""
 
 from __future__ import annotations
 

@@ -128,8 +128,7 @@ def test_long_attributes_are_cut_where_the_environment_says_so() -> None:
 )
 def test_the_standard_variables_say_where_and_how(environment: dict[str, str], wanted: Collector) -> None:
     """Variables for traces take precedence over general ones, and invalid values fall back to the default
-    (O1).
-    """
+    (O1)."""
     assert collector_from(environment) == wanted
 
 

@@ -123,8 +123,7 @@ class Cut:
 )
 async def test_what_a_cancel_cuts_short_has_its_end(tmp_path: Path, collector: Collector, cut: Cut) -> None:
     """Every started span is sent with the turn's state, and a cancellation is not an error of the turn (O1 ×
-    T6).
-    """
+    T6)."""
     async with runtime_with(
         tmp_path, [cut.line], tools=[wait], allow=cut.allow, telemetry=telemetry()
     ) as runtime:
@@ -206,8 +205,7 @@ async def test_agents_that_hand_over_share_a_trace_and_a_fork_has_its_own(
     tmp_path: Path, collector: Collector
 ) -> None:
     """The turn is the same whichever agent answers, and a turn in a copy of the conversation is another (O1 ×
-    R4).
-    """
+    R4)."""
     agents = [Agent(name="desk", handoffs=("sums",), tools=()), Agent(name="sums", tools=("tools",))]
     script = [calls("hand_off", agent="sums"), calls("add", a=2, b=2), says("4"), says("again")]
     async with runtime_with(tmp_path, script, tools=[add], agents=agents, telemetry=telemetry()) as runtime:
@@ -230,8 +228,7 @@ async def test_a_turn_that_another_node_runs_stays_in_the_trace_of_who_asked(
     tmp_path: Path, collector: Collector, postgres: Server
 ) -> None:
     """One node accepts the message and another runs the turn, and both send spans to the collector
-    (O1 × N5).
-    """
+    (O1 × N5)."""
 
     def node(role: str) -> Any:
         store = PostgresStore(postgres.url(schema_of(tmp_path)))

@@ -96,8 +96,7 @@ CASES = """\
 @pytest.mark.slow
 def test_the_fixtures_are_there_for_everybody(tmp_path: Path) -> None:
     """The entry point is disabled here and the plugin named instead, since it can be installed or not. The
-    mark `cases` runs a test once for each case (Q1).
-    """
+    mark `cases` runs a test once for each case (Q1)."""
     (tmp_path / "test_mine.py").write_text(TEST)
     (tmp_path / "evals").mkdir()
     (tmp_path / "evals" / "sums.jsonl").write_text(CASES)

@@ -1,6 +1,5 @@
 """Check the schema that a signature produces for the model (C6), and construction errors that name their
-place.
-"""
+place."""
 
 from __future__ import annotations
 

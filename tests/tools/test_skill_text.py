@@ -106,8 +106,7 @@ words = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 @given(description=words.filter(lambda text: text.strip()), when=words, always=st.booleans(), text=words)
 def test_what_is_written_is_read_again(description: str, when: str, always: bool, text: str) -> None:
     """This holds for any text of a user, also if it looks like YAML or like the end of the front matter
-    (C12).
-    """
+    (C12)."""
     skill = Skill("no", description, when, always, text, Path())
     for data in (write_skill(skill), edit_skill(BY_HAND.encode(), skill)):
         found = parse_skill(data, "no")

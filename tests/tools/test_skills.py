@@ -54,8 +54,7 @@ async def test_a_new_skill_is_there_at_the_next_request(tmp_path: Path) -> None:
 @pytest.mark.parametrize("after", ["changed", "removed"])
 async def test_a_turn_that_runs_keeps_the_skills_it_began_with(tmp_path: Path, after: str) -> None:
     """The turn keeps the index that it was shown and the text, and the next turn has the current skills (T14,
-    C12).
-    """
+    C12)."""
     file = skill(tmp_path / "s", "bake")
     script = [calls("add", a=1, b=1), calls("load_skill", name="bake"), says("done"), says("next")]
     tools = [add, Skills([tmp_path / "s"])]
@@ -167,8 +166,7 @@ def test_front_matter_that_would_grow_is_refused_before_it_does(
     tmp_path: Path, front: str, words: str
 ) -> None:
     """A few lines of untrusted text cost nothing. The error names the fault, and other skills still load
-    (P11, C12).
-    """
+    (P11, C12)."""
     file = skill(tmp_path / "s", "bomb", front)
     skill(tmp_path / "s", "bake")
     tracemalloc.start()

@@ -158,8 +158,7 @@ def test_what_an_editor_has_open_is_what_is_read(
 
 def test_an_editor_writes_where_it_can(tmp_path: Path) -> None:
     """Files that the editor cannot write are written directly. The editor receives no path out of the
-    workspace or through a link (F2).
-    """
+    workspace or through a link (F2)."""
     with open_in_editor(None):
         replace_inside(tmp_path, "a.txt", 100, lambda old: b"new", create=True)
     assert (tmp_path / "a.txt").read_bytes() == b"by the editor: new"

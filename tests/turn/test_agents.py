@@ -146,8 +146,7 @@ async def test_a_task_may_not_do_what_its_conversation_may_not(
     tmp_path: Path, settings: dict[str, Any], of_send: bool
 ) -> None:
     """A tool that is off or needs approval has the same limits in the sub-conversation, even if only the
-    message says so (C11, P8).
-    """
+    message says so (C11, P8)."""
     script = by_depth([calls("note", text="x"), says("noted")])
     async with runtime_with(tmp_path, script, tools=GROUPS, agents=[CLERK]) as runtime:
         chat = await runtime.conversation(**({} if of_send else settings))
@@ -311,8 +310,7 @@ async def test_a_task_whose_agent_refused_is_told_as_that(tmp_path: Path) -> Non
 
 async def test_agents_are_replaced_while_the_program_runs(tmp_path: Path) -> None:
     """Dragoman can list the turns that run with an agent, and offers tools of a new agent set from then on
-    (T14).
-    """
+    (T14)."""
     script = [calls("add", a=1, b=2), says("3"), says("hello")]
     one, other = Agent(name="one"), Agent(name="other", description="is new")
     async with runtime_with(tmp_path, script, agents=[one], allow=(), tools=[add]) as runtime:

@@ -70,8 +70,7 @@ async def test_a_call_that_no_rule_allows_is_asked_about(tmp_path: Path) -> None
 @pytest.mark.parametrize("name", ["run_program", "find_tools", "read_output"])
 async def test_p1_a_tool_that_has_a_name_of_ours_is_asked_about(tmp_path: Path, name: str) -> None:
     """A custom tool with the name of a Dragoman tool has neither its permission nor the right to run
-    programs.
-    """
+    programs."""
 
     @tool(name=name)
     def own(code: str) -> str:
@@ -97,8 +96,7 @@ async def test_the_last_rule_that_matches_wins(tmp_path: Path) -> None:
 
 async def test_a_denial_among_patterns_asks_nobody(tmp_path: Path) -> None:
     """`git status` alone would need approval, but a rule denies `rm`, so no approval request appears (P1,
-    P2).
-    """
+    P2)."""
     call = only_call(
         await play(
             tmp_path,
@@ -318,8 +316,7 @@ async def test_an_answer_is_bound_to_the_arguments_that_were_shown(tmp_path: Pat
 
 async def test_siblings_that_need_no_question_run_at_once(tmp_path: Path) -> None:
     """Sibling calls without an approval request run immediately. Partial answers work, and the next step
-    waits for all of them (P7).
-    """
+    waits for all of them (P7)."""
     script = [
         calls("delete", path="a") + calls("shell", line="ls") + calls("delete", path="b"),
         says("ok"),

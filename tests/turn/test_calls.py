@@ -276,8 +276,7 @@ async def test_a_reply_fits_the_schema_of_the_question(tmp_path: Path) -> None:
 
 async def test_who_waits_for_a_person_keeps_no_place_from_others(tmp_path: Path) -> None:
     """With one slot, one call works at a time. Calls that wait for answers free their slot, also when one
-    asks twice in parallel. A call that has its answers resumes when a slot is free (C3 × C8).
-    """
+    asks twice in parallel. A call that has its answers resumes when a slot is free (C3 × C8)."""
     working = most = 0
 
     async def work() -> None:
@@ -325,8 +324,7 @@ async def test_who_waits_for_a_person_keeps_no_place_from_others(tmp_path: Path)
 
 async def test_who_asks_again_while_it_waits_for_a_place_takes_one(tmp_path: Path) -> None:
     """One part of a tool has its answer and waits for a slot when another part asks and gets an answer. The
-    whole call takes one slot and releases it (C3 × C8).
-    """
+    whole call takes one slot and releases it (C3 × C8)."""
     begun, asks_again, done = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     @tool

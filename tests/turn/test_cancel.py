@@ -189,8 +189,7 @@ async def test_a_tool_that_waits_for_an_answer_is_told_that_its_turn_is_cancelle
     tmp_path: Path, threaded: bool
 ) -> None:
     """A tool in a thread cannot be stopped and gets no answer, so without this signal it waits forever (T6 ×
-    C8).
-    """
+    C8)."""
     told: list[str] = []
     over = threading.Event()
 
@@ -226,8 +225,7 @@ async def test_a_tool_that_waits_for_an_answer_is_told_that_its_turn_is_cancelle
 
 async def test_a_tool_that_asks_does_not_wait_on_when_its_runtime_is_closed(tmp_path: Path) -> None:
     """A tool that asks stops waiting when its runtime closes, and asks again where the turn resumes (T6 ×
-    S3).
-    """
+    S3)."""
     over = asyncio.Event()
 
     @tool(replay="safe")
@@ -252,8 +250,7 @@ async def test_a_tool_that_asks_does_not_wait_on_when_its_runtime_is_closed(tmp_
 
 async def test_a_tool_that_runs_on_after_a_cancel_can_ask_nobody_and_no_model(tmp_path: Path) -> None:
     """A tool that runs on after a cancel has no limit that covers its costs, so it can ask nothing (T6 ×
-    T12).
-    """
+    T12)."""
     cancelled, over = asyncio.Event(), asyncio.Event()
     told: list[str] = []
 

@@ -48,8 +48,7 @@ async def test_what_was_decided_before_a_cancel_holds_and_what_comes_after_it_is
     tmp_path: Path, answer: Answer, state: CallState, result: str, answered_first: bool
 ) -> None:
     """The turn reads the decision and the cancel together. It ends once, and its branch is free (T6 × P5 ×
-    P6).
-    """
+    P6)."""
     about = "report" if answer.verdict in VERDICTS["review"] else "act"
     async with _runtime(tmp_path, about) as first:
         turn = await first.send("go")

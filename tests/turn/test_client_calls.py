@@ -119,8 +119,7 @@ async def test_a_result_of_what_nobody_has_allowed_yet_is_refused(tmp_path: Path
 
 async def test_an_answer_that_came_while_nobody_ran_the_turn_is_recorded(tmp_path: Path) -> None:
     """A repeated tool read the answer from the store, but the signal stayed unread there. With shared
-    workers, a turn that waits for another answer was then never given up (P6 × S3).
-    """
+    workers, a turn that waits for another answer was then never given up (P6 × S3)."""
 
     @tool(replay="safe")
     async def asks(context: ToolContext) -> str:
@@ -154,8 +153,7 @@ async def test_a_result_that_was_taken_is_kept_by_a_cancel(
     tmp_path: Path, where: str, delivered_first: bool
 ) -> None:
     """The turn ends once, as cancelled. An accepted result stays the result of its call, and Dragoman refuses
-    later ones (T6 × C6 × S2).
-    """
+    later ones (T6 × C6 × S2)."""
 
     async def act(runtime: Runtime) -> None:
         turn = runtime.turn(id)

@@ -27,8 +27,7 @@ async def started(turn: TurnHandle) -> str:
 
 async def test_a_tool_that_came_with_a_message_is_run_by_who_sent_it(tmp_path: Path) -> None:
     """The sender's tool needs no approval, runs at the sender or not at all, and is missing in the next turn
-    (C6, P1).
-    """
+    (C6, P1)."""
     script = [calls("where", exact=True), says("In Rome."), calls("where"), says("?")]
     async with runtime_with(tmp_path, script, tools=[add], allow=()) as runtime:
         chat = await runtime.conversation()
@@ -42,8 +41,7 @@ async def test_a_tool_that_came_with_a_message_is_run_by_who_sent_it(tmp_path: P
 
 async def test_it_stands_in_the_place_of_a_tool_of_the_same_name(tmp_path: Path) -> None:
     """The sender's tool replaces a tool of the same name, and rules for the replaced tool do not apply to it
-    (P1).
-    """
+    (P1)."""
     ran: list[str] = []
 
     @tool

@@ -220,8 +220,7 @@ async def _moved(
 
 async def test_what_was_said_to_a_model_with_more_room_is_summed_up_in_pieces(tmp_path: Path) -> None:
     """One request with the whole history would exceed the limit that it has to fix. No chunk splits a
-    message, because a private value in it would then escape detection (R3).
-    """
+    message, because a private value in it would then escape detection (R3)."""
     small = Bounded(lambda request: says(f"SUMMARY {len(small.requests)}"), name="a/small", context=2400)
     async with _moved(tmp_path, small, 12, "secret", private={"it": "secret"}) as (runtime, chat):
         result = await (await chat.send("the last question")).result()
@@ -291,8 +290,7 @@ async def test_a_compaction_that_a_restart_broke_off_does_not_end_the_turn(
 ) -> None:
     """No stored number shows after a restart that a user's request or a provider's error caused the
     compaction. The compaction runs again, and without a summarizer the turn continues without it (R7 ×
-    S3).
-    """
+    S3)."""
     async with Runtime(tmp_path / "chat.db", model=Waits([says("one")] * 2), plugins=[Compaction()]) as first:
         chat = await first.conversation()
         for said in ("one", "two"):

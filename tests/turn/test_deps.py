@@ -61,8 +61,7 @@ async def test_tools_and_plugins_get_what_was_sent(tmp_path: Path, name: str) ->
 
 async def test_a_turn_taken_up_gets_them_from_the_factory(tmp_path: Path) -> None:
     """A resumed turn gets its dependencies from the factory, because those of the send died with the process
-    (S1).
-    """
+    (S1)."""
     script = [calls("who"), says("1")]
     async with runtime_with(tmp_path, script, tools=[who], allow=[]) as runtime:
         chat = await runtime.conversation(user="ada@example.org")

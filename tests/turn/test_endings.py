@@ -298,8 +298,7 @@ async def test_a_result_stays_what_it_was_when_the_conversation_goes_on(tmp_path
 
 async def test_a_question_nobody_waits_for_any_more_is_closed(tmp_path: Path) -> None:
     """`asyncio.wait_for` around an ask closes the question, and the tool can ask the same or another one
-    (C8).
-    """
+    (C8)."""
 
     @tool
     async def ask_fast(context: ToolContext) -> str:

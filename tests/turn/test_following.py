@@ -50,8 +50,7 @@ OWNER = textwrap.dedent(
 @pytest.mark.parametrize("late", [False, True], ids=["while it runs", "when it is over"])
 async def test_a_follower_in_another_process_gets_the_deltas(tmp_path: Path, late: bool) -> None:
     """A follower receives deltas as they arrive, in order and without a gap. A second follower resumes where
-    the first stopped, also if the turn ended in between (E2).
-    """
+    the first stopped, also if the turn ended in between (E2)."""
     heard = tmp_path / "heard"
     owner = await asyncio.create_subprocess_exec(
         *python("-c", OWNER, str(tmp_path / "chat.db"), str(heard)), stdout=asyncio.subprocess.PIPE
@@ -234,8 +233,7 @@ SAID = "word " * 10
 
 async def test_after_a_write_that_failed_nothing_is_told(tmp_path: Path) -> None:
     """Clients did not receive the start of the reply, so they do not receive its text either. The next owner
-    of the turn requests the reply again (E2 × S3).
-    """
+    of the turn requests the reply again (E2 × S3)."""
     store, script = GoneAtTheRequest(tmp_path / "chat.db"), [says(SAID, waits=0.02)] * 2
     told: list[Event] = []
     async with runtime_with(tmp_path, script, store=store) as runtime, asyncio.timeout(PATIENCE):

@@ -109,8 +109,7 @@ async def test_a_grant_does_not_answer_a_question_about_a_redefined_tool(tmp_pat
 
 async def test_a_tool_that_changes_before_it_ever_ran_is_asked_about(tmp_path: Path) -> None:
     """A tool that changed since Dragoman first offered it needs approval, even if a rule allows it and after
-    a restart (P9).
-    """
+    a restart (P9)."""
     ran: list[str] = []
     server = Server(ran)
     script = [says("I see a tool."), calls("deploy", where="a"), says("ok")]
@@ -128,8 +127,7 @@ async def test_a_tool_that_changes_before_it_ever_ran_is_asked_about(tmp_path: P
 
 async def test_a_wider_rule_settles_what_waits_because_of_the_rules(tmp_path: Path) -> None:
     """A grant of a wider rule settles calls that wait because of rules. A rule that the question does not
-    offer is refused (P9, P11).
-    """
+    offer is refused (P9, P11)."""
     ran: list[str] = []
     script: Script = [calls("deploy", where="a") + calls("deploy", where="b"), says("done")]
     async with runtime_with(tmp_path, script, tools=[deployer(ran)], allow=()) as runtime:
@@ -191,8 +189,7 @@ async def test_bounds_are_asked_about_whatever_was_granted(tmp_path: Path) -> No
 
 async def test_a_rule_on_loops_is_heard(tmp_path: Path) -> None:
     """A rule that allows loops of a tool by name skips the question, and one that denies them refuses the
-    call. A rule on everything does neither (C10).
-    """
+    call. A rule on everything does neither (C10)."""
     script = [*[calls("deploy", where="a")] * 4, says("x")]
     ran: list[str] = []
     async with runtime_with(tmp_path, script, tools=[deployer(ran)], allow=["*", "loop:deploy"]) as runtime:

@@ -56,8 +56,7 @@ async def test_a_turn_that_was_handed_over_stays_so_after_a_crash(tmp_path: Path
 
 async def test_only_those_it_may_hand_over_to(tmp_path: Path) -> None:
     """An agent cannot hand over to a name outside its offer, and an agent without handoffs cannot hand over
-    (P1).
-    """
+    (P1)."""
     script = [
         calls("hand_off", agent="desk"),
         calls("hand_off", agent="sums"),

@@ -144,8 +144,7 @@ async def test_who_is_chosen_after_a_handover_stays_when_the_turn_ends(tmp_path:
 @pytest.mark.parametrize("chosen", [None, "c"])
 async def test_what_is_queued_is_answered_by_who_goes_on(tmp_path: Path, chosen: str | None) -> None:
     """A queued turn follows the handover and uses the model of the agent that answers it. An agent named by
-    its send stays, and a handover limited to one turn leaves every queued turn unchanged (T4).
-    """
+    its send stays, and a handover limited to one turn leaves every queued turn unchanged (T4)."""
     agents = [Agent(name="a", handoffs=("b",)), Agent(name="b", model="b/model"), Agent(name="c")]
     models = {name: ScriptedModel(partial(_hands_over, name), name=name) for name in ("a/model", "b/model")}
     async with Runtime(
@@ -284,8 +283,7 @@ async def test_a_repeated_send_begins_with_who_it_was_made_to(tmp_path: Path, ho
 
 async def test_a_fork_from_before_a_handover_begins_with_who_answered_there(tmp_path: Path) -> None:
     """A fork from before the handover starts with the earlier agent, one from after it with the new agent. A
-    user's choice stays in both (S1).
-    """
+    user's choice stays in both (S1)."""
     a, b, c = Agent(name="a", handoffs=("b",)), Agent(name="b"), Agent(name="c")
     script = [says("I am a"), calls("hand_off", agent="b"), says("I am b"), *[says("x")] * 9]
     async with _runtime(tmp_path, script, [a, b, c]) as runtime:

@@ -213,8 +213,7 @@ async def test_a_draft_cannot_be_changed_and_the_error_says_what_can(tmp_path: P
 
 class Shouts:
     """A stateful filter that capitalizes words between stars across chunk boundaries, and adds an item at the
-    end.
-    """
+    end."""
 
     def __init__(self) -> None:
         self.held = ""

@@ -191,8 +191,7 @@ async def test_what_is_put_off_can_be_begun_now() -> None:
 
 async def test_a_turn_that_waits_for_a_person_holds_no_place(opened: Opened) -> None:
     """A turn that waits for a user holds no slot, and resumes with every event once when the answer comes
-    (N2).
-    """
+    (N2)."""
     limits = TurnLimits(1, give_up_after=SOON)
     async with opened(add_then_done, tools=[add], allow=(), ask=["add"], turn_limits=limits) as runtime:
         first = await runtime.send("one")
@@ -255,8 +254,7 @@ async def test_a_task_needs_no_place_of_its_own(opened: Opened) -> None:
 
 async def test_a_turn_whose_task_asks_counts_for_nobody(opened: Opened) -> None:
     """Only a user can move the turn or its task, also if another call of the turn waits next to the task, so
-    neither counts against the user's limit (N5).
-    """
+    neither counts against the user's limit (N5)."""
 
     def play(request: Request) -> Any:
         if "hello" in _said(request) or _has_result(request):
@@ -378,8 +376,7 @@ async def test_a_turn_waits_for_a_worker_to_come(tmp_path: Path, postgres: Serve
 
 async def test_a_worker_that_stops_hands_over_what_runs(tmp_path: Path, postgres: Server) -> None:
     """A worker that stops hands over its turns immediately, and the next worker repeats a replayable tool
-    (N4).
-    """
+    (N4)."""
     gate, other = Gate(), Gate()
     other.open.set()
 
@@ -462,8 +459,7 @@ async def test_a_job_that_cannot_be_struck_off_leaves_no_failed_task_behind(
     tmp_path: Path, postgres: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     """If the queue cannot remove a job, the log reports it once and the event loop reports no failed task
-    (O2).
-    """
+    (O2)."""
     unseen: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: unseen.append(context))
     all_run = asyncio.Barrier(8)

@@ -202,8 +202,7 @@ async def test_nothing_goes_on_after_a_runtime_was_closed(tmp_path: Path) -> Non
 @pytest.mark.long
 async def test_a_database_that_restarts_costs_no_call(tmp_path: Path, postgres: Server) -> None:
     """A process that lived before the restart still counts as alive after it, whatever happened to its lock
-    (N4).
-    """
+    (N4)."""
     gate = Gate()
     runs: list[int] = []
 

@@ -35,8 +35,7 @@ CAREFUL = Agent(name="careful", prompt="Be careful.")
 @pytest.mark.parametrize("again", ["rerun", "edit"])
 async def test_a_repeated_send_keeps_its_own_settings(tmp_path: Path, again: str) -> None:
     """A repeated send keeps mode, agent, options, prompt, plugins and tools, unless the caller changes them
-    (T10, T14).
-    """
+    (T10, T14)."""
     script = [calls("add", a=1, b=1), says("2"), calls("add", a=1, b=1), says("2"), says("plain")]
     options: dict[str, Any] = {"tools": [add], "agents": [CAREFUL], "plugins": [Marks()]}
     async with runtime_with(tmp_path, script, **options) as runtime:
@@ -92,8 +91,7 @@ async def test_what_is_queued_is_held_to_what_its_conversation_is_held_to_when_i
     tmp_path: Path,
 ) -> None:
     """A queued turn has not started, so changes to its conversation apply to it. The message and settings of
-    its send stay (T13 × P8, P5, R3).
-    """
+    its send stay (T13 × P8, P5, R3)."""
     script = [calls("add", a=1, b=1), says("2"), calls("add", a=2, b=2), says("4"), says("no tools")]
     async with runtime_with(tmp_path, script, tools=[add]) as runtime:
         chat = await runtime.conversation(system="Old.", review="always")
@@ -121,8 +119,7 @@ async def test_a_turn_is_taken_up_with_its_own_model_or_not_at_all(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Without its model a turn stays unchanged and can be cancelled, and it resumes where the model exists
-    (T14).
-    """
+    (T14)."""
     store = tmp_path / "chat.db"
     old = ScriptedModel([calls("add", a=1, b=1), says("2")], name="old/model")
     async with Runtime(store, model=old, tools=[add]) as first:
@@ -156,8 +153,7 @@ class WatchingStore(SqliteStore):
 
 async def test_who_is_told_that_a_turn_was_set_aside_finds_that_nobody_runs_it(tmp_path: Path) -> None:
     """A client that is notified of a quarantined turn finds it without an owner, so every view offers to
-    continue or close it (T14).
-    """
+    continue or close it (T14)."""
     store = tmp_path / "chat.db"
     old = ScriptedModel([calls("add", a=1, b=1)], name="old/model")
     async with Runtime(store, model=old, tools=[add]) as first:

@@ -113,8 +113,7 @@ async def test_a_budget_comes_before_a_step_that_a_plugin_asks_for(
     tmp_path: Path, limit: str, value: float, asks: str
 ) -> None:
     """The budget stops a cut reply that would continue, and a plugin that always asks for another step (T12 ×
-    H5).
-    """
+    H5)."""
     line = says("and so on", finish="length" if asks == "length" else None)
     line = replace(line, usage=Usage(input=10, output=5, cost=0.5))
     plugins = [_Insatiable()] if asks == "plugin" else []

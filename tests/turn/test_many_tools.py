@@ -69,8 +69,7 @@ async def test_a_call_by_the_right_name_loads_the_tool(tmp_path: Path) -> None:
 
 async def test_what_is_found_is_a_function_of_a_program(tmp_path: Path) -> None:
     """A loaded tool's definition comes last, so the earlier ones stay the same. Programs call it by name (L1
-    × G1, L4).
-    """
+    × G1, L4)."""
     code = "await water_plants()\nawait tool_9()\n'done'"
     script = [SCRIPT[0], calls("run_program", code=code), says("Done.")]
     async with runtime_with(tmp_path, script, tools=[Hub(*TOOLS), "programs"]) as runtime:

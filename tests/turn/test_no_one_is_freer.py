@@ -74,8 +74,7 @@ async def test_a_task_that_its_giver_may_give_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize("giver", [None, "asker"])
 async def test_what_its_giver_is_asked_about_a_task_is_asked_about(tmp_path: Path, giver: str | None) -> None:
     """A call that needs approval for the giver, by settings or by its rules, needs it in the task. Rules of
-    the task's agent cannot allow it, and a grant settles it as for the giver (P13: task × ask).
-    """
+    the task's agent cannot allow it, and a grant settles it as for the giver (P13: task × ask)."""
     ran.clear()
     script = [
         calls("task", agent="admin", request="list"),

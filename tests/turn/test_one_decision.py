@@ -164,8 +164,7 @@ async def test_a_search_shows_nothing_that_a_rule_keeps_back(
 
 async def test_a_tool_that_meets_something_new_asks_for_it(tmp_path: Path) -> None:
     """A tool that needs a new permission continues if a rule allows it and fails if one denies it. Otherwise
-    the user decides, with an option for always (P9).
-    """
+    the user decides, with an option for always (P9)."""
     met: list[str] = []
 
     @tool(pattern="start")
@@ -254,8 +253,7 @@ async def test_a_refused_call_is_refused_by_itself_in_another_version_of_the_ans
 
 async def test_a_person_who_says_something_after_a_refusal_is_asked_again(tmp_path: Path) -> None:
     """A user who sends a message after a refusal can have changed their mind, so the call needs approval
-    again. The message itself allows nothing (P10 × T13).
-    """
+    again. The message itself allows nothing (P10 × T13)."""
     ran: list[str] = []
     script = [calls("deploy", where="a"), calls("deploy", where="a"), says("ok")]
     async with runtime_with(tmp_path, script, tools=[deployer(ran)], allow=()) as runtime:

@@ -170,8 +170,7 @@ async def test_a_continued_answer_is_read_as_one(tmp_path: Path) -> None:
 
 async def test_the_schema_is_kept_with_the_turn(tmp_path: Path) -> None:
     """A process that has only the stored schema still checks the answer, and a caller can pass the type again
-    (R8, S1).
-    """
+    (R8, S1)."""
     script = [calls("add", a=1, b=2), says("three")]
     async with runtime_with(tmp_path, script, tools=[add], allow=[]) as runtime:
         turn = await runtime.send("go", output_type=Place)
@@ -284,8 +283,7 @@ async def test_what_a_check_refused_at_a_limit_is_no_value(tmp_path: Path, plugi
 
 async def test_an_attempt_that_was_not_made_does_not_count(tmp_path: Path) -> None:
     """The process dies after asking the model to try again, and the hook runs again for the same reply (R8,
-    S1).
-    """
+    S1)."""
 
     class Slow(Plugin):
         async def on_after_request(self, reply: Message, turn: TurnView, append: Appender) -> None:
@@ -322,8 +320,7 @@ class TakesSteering(SqliteStore):
 
 async def test_what_is_said_after_an_answer_does_not_make_it_unfit(tmp_path: Path) -> None:
     """A user steers the turn at its end and the process dies. The hook runs again for the answer (R8, T13,
-    S3).
-    """
+    S3)."""
 
     class Steers(Plugin):
         async def on_after_request(self, reply: Message, turn: TurnView, append: Appender) -> None:
@@ -382,8 +379,7 @@ def test_a_value_without_a_bottom_does_not_fit(text: str, output: Output[Any]) -
 @pytest.mark.parametrize("name", ["max_round", "sytem", "output"])
 async def test_an_option_nobody_knows_is_refused(tmp_path: Path, name: str) -> None:
     """Every entry point of the library refuses an unknown option and suggests the nearest name, before it
-    stores anything (R9).
-    """
+    stores anything (R9)."""
     options: Any = {name: 3}
     async with runtime_with(tmp_path, []) as runtime:
         with pytest.raises(BadRequest, match=f"Unknown option '{name}'"):

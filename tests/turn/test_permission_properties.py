@@ -68,8 +68,7 @@ def denied(place: str, authority: Authority) -> bool:
 
 def named(permission: str, pattern: str, authority: Authority) -> Action:
     """Return what the rules on loops or formats decide. Rules on everything do not apply to these. The
-    strictest layer counts, and a grant removes no denial.
-    """
+    strictest layer counts, and a grant removes no denial."""
 
     def say(rules: Sequence[Rule]) -> Action:
         return decide(

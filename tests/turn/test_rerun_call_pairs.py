@@ -45,8 +45,7 @@ async def test_a_call_of_who_was_handed_to_is_decided_about_as_theirs(tmp_path: 
 
 async def test_whoever_came_before_binds_it_too(tmp_path: Path) -> None:
     """An agent gets no more permissions than the agents that handed over, also if the conversation then names
-    b (T10 × P8).
-    """
+    b (T10 × P8)."""
     a = Agent(name="a", handoffs=("b",), rules=(Rule("danger", "*", "deny"),))
     b = Agent(name="b", rules=(Rule("danger", "*", "allow"),))
     async with runtime_with(tmp_path, HANDED, tools=[danger], agents=[a, b], allow=["*"]) as runtime:

@@ -240,8 +240,7 @@ async def test_what_comes_of_a_tool_that_is_gone_is_bounded(tmp_path: Path) -> N
 @pytest.mark.parametrize("answer", [replace(release(), arguments={}), replace(withhold(), arguments={})])
 async def test_arguments_are_not_edited_after_the_call_ran(tmp_path: Path, answer: Answer) -> None:
     """Arguments cannot change after the call ran, because the model received the result of the old ones (P3 ×
-    P5).
-    """
+    P5)."""
     async with runtime_with(tmp_path, [calls("report"), says("ok")], tools=[report]) as runtime:
         turn = await runtime.send("go")
         assert await turn.reached("waiting")

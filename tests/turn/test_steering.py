@@ -55,8 +55,7 @@ async def test_steering_at_the_last_moment_asks_for_another_step(tmp_path: Path)
 
 async def test_a_turn_does_not_end_before_what_was_said_to_it_last(tmp_path: Path) -> None:
     """A message sent after the cancel comes first in the tree, and the facts keep the order of time (T6 ×
-    T13).
-    """
+    T13)."""
 
     class SaysMore(Plugin):
         async def on_turn_end(self, turn: TurnView) -> None:
@@ -78,8 +77,7 @@ async def test_a_turn_does_not_end_before_what_was_said_to_it_last(tmp_path: Pat
 
 async def test_an_end_that_the_store_refuses_leaves_no_trace(tmp_path: Path) -> None:
     """A user sends a message between the error and its write. Clients see one end, and the error follows the
-    message (T8 × T13).
-    """
+    message (T8 × T13)."""
 
     class SaysMore(Plugin):
         async def on_turn_start(self, turn: TurnView) -> Callable[[], Awaitable[None]]:

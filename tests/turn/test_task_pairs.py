@@ -66,8 +66,7 @@ async def _nothing_is_left(runtime: Runtime, inner: str) -> None:
 
 async def test_what_a_task_of_a_task_asks_is_asked_by_the_turn_at_the_top(tmp_path: Path) -> None:
     """A client that follows the top turn need not know how deep the tasks go. A progress report of any
-    other tool does not count as a question (P6 × docs/guide/agents.md).
-    """
+    other tool does not count as a question (P6 × docs/guide/agents.md)."""
 
     @tool
     def reports(context: ToolContext) -> str:
@@ -177,8 +176,7 @@ async def test_what_a_person_says_in_the_conversation_of_a_task_goes_on(tmp_path
 
 async def test_the_conversation_of_a_task_goes_on_after_an_import(tmp_path: Path) -> None:
     """No turn of the import gave the task. Its conversation has the permissions of the settings, as before
-    (S1).
-    """
+    (S1)."""
     free = replace(CLERK, rules=(Rule("note", "*", "allow"),))
     async with runtime_with(
         tmp_path, gives_a_task, tools=[note], agents=[free], allow=["task"], deny=["note"]

@@ -132,8 +132,7 @@ def test_an_attempt_that_died_with_its_process_says_so() -> None:
 
 def test_what_a_request_used_for_nothing_stays_with_it() -> None:
     """Lost usage stays with its request, also if a plugin repaired its cause and the request was built again
-    (T12 × O3).
-    """
+    (T12 × O3)."""
     facts = _turn(
         RequestBuilt(1, 1, "msg_2", "acme/large", at=101.0),
         ModelAsked("", "acme/large", Usage(90, 10), at=102.0),
@@ -148,8 +147,7 @@ def test_what_a_request_used_for_nothing_stays_with_it() -> None:
 
 def test_a_summary_that_nobody_goes_on_with_is_over_when_the_next_request_is_made() -> None:
     """An unfinished summary ends when the next request starts, and that request's usage stays separate (O3 ×
-    S2).
-    """
+    S2)."""
     facts = _turn(
         CompactionStarted("full", at=101.0),
         RequestBuilt(1, 1, "msg_2", "acme/large", at=102.0),
@@ -225,8 +223,7 @@ async def test_a_call_that_a_rule_allowed_names_the_rule(tmp_path: Path) -> None
 
 async def test_a_call_that_somebody_answered_names_them_and_the_next_one_the_grant(tmp_path: Path) -> None:
     """The trace names the user and time of an answer, and for later calls the grant that allowed them (O3,
-    P4).
-    """
+    P4)."""
     script = [calls("delete", path="a"), calls("delete", path="a"), says("ok")]
     async with runtime_with(tmp_path, script, tools=[delete], allow=()) as runtime:
         turn = await runtime.send("go")

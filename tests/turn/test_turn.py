@@ -200,8 +200,7 @@ async def test_a_providers_error_ends_the_turn_and_keeps_what_had_arrived(tmp_pa
 
 async def test_what_a_turn_failed_with_is_told_without_the_name_of_our_class(tmp_path: Path) -> None:
     """An error text contains no class name of Dragoman. For foreign errors, the class name can be all there
-    is (T8).
-    """
+    is (T8)."""
     errors = (ConfigError("unknown key"), KeyError("k"))
     async with runtime_with(tmp_path, [fails(error) for error in errors]) as runtime:
         told = []

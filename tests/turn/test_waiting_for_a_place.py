@@ -60,8 +60,7 @@ async def test_what_let_a_call_run_has_to_hold_when_its_turn_comes(
     tmp_path: Path, change: str, state: CallState
 ) -> None:
     """Before the call starts, its rule is revoked so it needs approval, another rule denies it, or a user
-    stops all calls (C3 × P3 × P9 × P10).
-    """
+    stops all calls (C3 × P3 × P9 × P10)."""
     stage = Stage()
     async with stage.runtime(tmp_path, ["busy"]) as runtime:
         grant = await _grant(runtime, Rule("write", "*", "allow"), allow_always())

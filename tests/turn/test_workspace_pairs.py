@@ -142,8 +142,7 @@ async def test_what_was_done_in_several_folders_goes_back_in_all_or_in_none(
     tmp_path: Path, folders: dict[str, Path], changed: str
 ) -> None:
     """A revert covers all folders or none, also if a user changed only one. One redo restores everything (R9
-    × B3).
-    """
+    × B3)."""
     written = [line for _ in folders for line in (calls("write_file", path="a.txt", text="a\n"), says("ok"))]
     files = [folder / "a.txt" for folder in folders.values()]
     async with opened(tmp_path, [says("hello"), *written]) as runtime:

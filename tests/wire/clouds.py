@@ -120,8 +120,7 @@ def _part(text: str) -> bytes:
 @dataclass
 class Cloud:
     """Answers models with `stream`, and token requests with a token. `refusals` lists the requests it
-    refused.
-    """
+    refused."""
 
     stream: bytes = b""
     region: str = "eu-west-1"

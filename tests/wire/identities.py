@@ -22,8 +22,7 @@ ROLE = "arn:aws:iam::123456789012:role/talker"
 @dataclass
 class Identities:
     """Returns keys and tokens valid for an hour. `asked` lists the requested paths, `wrong` the invalid
-    requests.
-    """
+    requests."""
 
     url: str = ""
     now: float = NOW

@@ -292,8 +292,7 @@ async def test_what_came_before_a_garbled_frame_in_the_same_read_is_kept() -> No
 
 async def test_betas_go_where_each_endpoint_takes_them() -> None:
     """Betas are in one header with those of the catalog, without duplicates. Cloud endpoints take them in
-    the body (W2).
-    """
+    the body (W2)."""
     asked: dict[str, JsonValue] = {"model": "m", "anthropic_beta": ["a-1", "b-2"]}
     named = replace(ENDPOINTS["anthropic_messages"], headers={"anthropic-beta": "c-3, a-1"})
     body = {**asked}

@@ -48,8 +48,7 @@ def history_of(
     watch_from: int = WATCH_FROM,
 ) -> WorkspaceHistory:
     """Return a history that the test closes at its end. With `watch_from` 0 the kernel reports changes, as in
-    big folders.
-    """
+    big folders."""
     history = WorkspaceHistory(
         root,
         folder or root.parent / "snapshots",

@@ -152,8 +152,7 @@ class _Counted(str):
 
 def test_lines_that_recur_are_not_compared_over_and_over() -> None:
     """Every second of 6,000 lines changed, with one, two or a thousand copies of each, and a hunk whose first
-    half repeats everywhere. Each line takes a few comparisons, whatever the number of lines (B2).
-    """
+    half repeats everywhere. Each line takes a few comparisons, whatever the number of lines (B2)."""
     for different in (3_000, 1_500, 3):
         old = [_Counted(f"line {n % different}") for n in range(6_000)]
         new = [_Counted(f"{line}!" if n % 2 else line) for n, line in enumerate(old)]

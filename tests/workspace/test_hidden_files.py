@@ -67,8 +67,7 @@ def test_a_call_cannot_hide_its_work_nor_make_old_files_look_new_by_ignore_rules
 @pytest.mark.parametrize("everything", [False, True])
 def test_the_rules_that_held_before_hold_for_files_that_a_call_names(root: Path, everything: bool) -> None:
     """A patch can change an ignore file and the files that it hid or hides. The record lists what it leaves
-    out, also files that do not exist yet (B1 × B3).
-    """
+    out, also files that do not exist yet (B1 × B3)."""
     (root / ".gitignore").write_text("secret.txt\nmade/\n")
     (root / "secret.txt").write_text("mine, and old")
     history = history_of(root)
@@ -194,8 +193,7 @@ def test_what_a_turn_hides_by_an_ignore_file_comes_back(
 @pytest.mark.parametrize("named", [False, True])
 def test_what_a_turn_shows_by_an_ignore_file_is_not_deleted(root: Path, named: bool) -> None:
     """Files ignored when the turn began are neither recorded nor touched, and the record names them (B4 ×
-    B1).
-    """
+    B1)."""
     (root / ".gitignore").write_text("secret.txt\n")
     (root / "secret.txt").write_text("mine, and old")
     history = history_of(root)

@@ -219,8 +219,7 @@ def test_what_is_too_big_is_said(root: Path) -> None:
 
 def test_what_a_person_wrote_and_is_too_big_to_be_kept_is_never_replaced(root: Path) -> None:
     """Even a forced revert keeps this file, because its bytes could not be restored. Others are reverted (B1
-    × B3).
-    """
+    × B3)."""
     history = history_of(root, limits=SnapshotLimits(file_bytes=1000))
 
     def work() -> None:
@@ -393,8 +392,7 @@ def test_a_forced_revert_replaces_a_link_and_not_what_it_leads_to(root: Path) ->
 
 def test_a_path_that_leads_out_is_not_even_looked_at(root: Path) -> None:
     """A tool's path can be nonsense. The call is refused later, and no byte of the path is stored before (B1
-    × C8).
-    """
+    × C8)."""
     (root.parent / "secret.txt").write_text("the secret beside the workspace")
     (root / "out").symlink_to(root.parent)
     history = history_of(root)
@@ -406,8 +404,7 @@ def test_a_path_that_leads_out_is_not_even_looked_at(root: Path) -> None:
 
 def test_a_link_is_restored_and_not_followed(root: Path) -> None:
     """A file that became a link out of the workspace is a file again, and the link's target stays untouched
-    (B3).
-    """
+    (B3)."""
     outside = root.parent / "outside.txt"
     outside.write_text("not yours")
     history = history_of(root)

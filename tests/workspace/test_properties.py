@@ -1,6 +1,5 @@
 """For any sequence of writes, changes by a user, reverts and reverted reverts, with a kill at any step, the
-folder matches the records byte for byte, and nothing outside it changes (B1–B3).
-"""
+folder matches the records byte for byte, and nothing outside it changes (B1–B3)."""
 
 from __future__ import annotations
 
@@ -323,8 +322,7 @@ def test_one_file_goes_back_over_several_calls(
     steps: list[list[Callable[[Path], None]]], data: st.DataObject
 ) -> None:
     """The file is as it was before the first call. No bytes are lost of a file that existed then and that the
-    calls only moved (B3).
-    """
+    calls only moved (B3)."""
     with tempfile.TemporaryDirectory() as top:
         root = Path(top) / "work"
         root.mkdir()
@@ -378,8 +376,7 @@ def test_no_file_looks_new_that_was_there_whatever_rules_change_beside(
     rounds: list[tuple[Work, list[str] | None, Work, list[str] | None, Work, bool]],
 ) -> None:
     """Two calls overlap, in one turn or two, while ignore files come, change and go. The kernel's reports and
-    a walk give the same result (B1 × B3).
-    """
+    a walk give the same result (B1 × B3)."""
     told: list[object] = []
     for watch_from in (0, WATCH_FROM):
         found: list[object] = []

@@ -24,8 +24,7 @@ def root(tmp_path: Path) -> Path:
 
 def test_a_call_that_outlived_its_program_is_recorded_when_the_turn_goes_on(root: Path) -> None:
     """The record covers the changes before the program ended, and notes that they were not watched. Only a
-    forced revert undoes them, because another program can have made some of them (B1, B3).
-    """
+    forced revert undoes them, because another program can have made some of them (B1, B3)."""
     history = history_of(root)
     history.begin(conversation="conv_1", turn="turn_1", step=1, call="c", paths=None)
     (root / "a.txt").write_text("half done")

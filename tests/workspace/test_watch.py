@@ -120,8 +120,7 @@ WORKS: list[Callable[[Path], object]] = [_fill_at_once, _swap, _map, _replace_by
 @pytest.mark.parametrize("work", WORKS)
 def test_folders_that_move_and_fill_are_told_as_by_a_walk(root: Path, work: Callable[[Path], object]) -> None:
     """Cases: a watch set late, a watch that moved with its folder, bytes written through memory, each
-    repeated (B1).
-    """
+    repeated (B1)."""
     walked = shutil.copytree(root, root.parent / "walked" / "work")
     watching, walking = history_of(root, watch_from=0), history_of(walked, watch_from=10**9)
     for history in (watching, walking):

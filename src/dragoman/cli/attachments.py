@@ -82,8 +82,7 @@ def made_in(messages: Iterable[Message]) -> list[File]:
 
 async def save_as(store: Store, files: Sequence[File], target: Path) -> list[Path]:
     """Write the files under this name, with numbers if there are several. Raises BadRequest if one cannot be
-    written.
-    """
+    written."""
     written = []
     for number, file in enumerate(files, 1):
         path = target if len(files) == 1 else target.with_stem(f"{target.stem}-{number}")

@@ -84,8 +84,7 @@ def describe(left_out: LeftOut) -> str:
 
 def show(contents: FolderContents, most: int | None = None) -> None:
     """Print the summary on standard error, or all of it without `most`. Its text cannot control the
-    terminal.
-    """
+    terminal."""
     from dragoman.config.trust.summary import summarise
 
     lines = [one_line(line, 300 if most is not None else len(line)) for line in summarise(contents)]

@@ -36,8 +36,7 @@ async def resume_turn(runtime: Runtime, conversation: str, *, only: str | None =
 
 async def next_queued(runtime: Runtime, after: str) -> TurnHandle | None:
     """Return the turn of a message that was queued while this turn ran here. It can have begun, or even have
-    ended.
-    """
+    ended."""
     conversation = (await runtime.store.turn(after)).conversation
     waiting = [one.turn for one in await runtime.store.queued(conversation=conversation)]
     # Read the turns after the queue, because a queued one can begin in between.
@@ -72,8 +71,7 @@ async def close_interrupted(runtime: Runtime, busy: TurnBusy) -> str:
 
 async def cancel_turn(runtime: Runtime, id: str, reason: str) -> bool:
     """Cancel a turn of any process. If no process runs it, it is ended here. Returns False if it had already
-    ended.
-    """
+    ended."""
     turn = runtime.turn(id)
     if not await turn.cancel(reason):
         return False

@@ -26,8 +26,7 @@ async def open_store(
     settings: Settings, *, create: bool = False, workspace: bool = False
 ) -> AsyncIterator[Runtime]:
     """Open the store to read and to answer. With `create`, a missing store is created. With `workspace`,
-    changes in that folder can be shown and undone.
-    """
+    changes in that folder can be shown and undone."""
     address = store_of(settings)
     if not create and not address.is_there:
         raise ConfigError(f"Database {address} not found. Name another one with --store.")
@@ -63,8 +62,7 @@ async def find_conversation(store: Store, name: str) -> Conversation:
 
 async def find_turn(store: Store, name: str = LAST, *, ended: bool = False) -> TurnRow:
     """Return the turn of this ID or unique ID prefix, the latest one, or the latest one of a conversation.
-    With `ended`, only ended turns count as the latest.
-    """
+    With `ended`, only ended turns count as the latest."""
     if name.startswith(_TURN):
         return await _find_turn_by_id(store, name)
     try:
@@ -107,8 +105,7 @@ async def find_question(store: Store, name: str) -> Question:
 
 def match_id(noun: str, beginning: str, ids: Iterable[str]) -> str:
     """Return the only ID with this prefix, with or without a type such as `conv_`. Raises NotFound or
-    BadRequest.
-    """
+    BadRequest."""
     known = list(ids)
     matches = [id for id in known if beginning and beginning in (id[: len(beginning)], _bare(id, beginning))]
     if len(matches) > 1:

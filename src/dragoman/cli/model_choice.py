@@ -1,6 +1,5 @@
 """Choose the model that answers: the one in the settings, otherwise the best available one, with the
-reason.
-"""
+reason."""
 
 from __future__ import annotations
 
@@ -85,8 +84,7 @@ async def choose_model(
 
 def find_provider(catalog: Catalog, model: str) -> Provider:
     """Return the provider of a model. Raises ConfigError if there is none, because the setting is then
-    invalid.
-    """
+    invalid."""
     try:
         return catalog.find(model)[0]
     except NotFound as error:
@@ -106,8 +104,7 @@ def unsuitable_groups(settings: Settings) -> tuple[str, ...]:
 @asynccontextmanager
 async def prepared_ahead(chosen: ChosenModel, runtime: Runtime) -> AsyncIterator[None]:
     """Let the bundled model read its tools in the background, so that the first turn does not wait for
-    that.
-    """
+    that."""
     background = Background()
 
     async def prepare() -> None:

@@ -57,8 +57,7 @@ DEFAULT_TOOLS = ("basics", "files", "shell", "web", "browser", "media")
 @dataclass(slots=True, frozen=True)
 class Built:
     """A runtime that is not open yet. `warnings` are for the user. The runtime works without the parts they
-    name.
-    """
+    name."""
 
     runtime: Runtime
     warnings: list[str] = field(default_factory=list)
@@ -174,8 +173,7 @@ def snapshot_options(settings: Settings, store: StoreAddress) -> dict[str, Any]:
 
 def cage_of(settings: Settings) -> CageSettings:
     """Return the sandbox for programs. It runs without approval only if no part of the folder was left out as
-    untrusted.
-    """
+    untrusted."""
     table = settings.values.get("shell", {})
     unasked = table.get("unasked", True) and not settings.sources.left_out
     return CageSettings(

@@ -129,8 +129,7 @@ def formatters_of(settings: Settings) -> list[Formatter]:
 
 def _command(settings: Settings, table: FormatterTable) -> tuple[str, ...]:
     """Return the command with absolute paths for workspace files. In another workspace, the same name is
-    another program.
-    """
+    another program."""
     words = table["command"]
     return tuple(str(path.absolute()) if (path := _file(settings, word)) else word for word in words)
 

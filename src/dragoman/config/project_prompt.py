@@ -79,8 +79,7 @@ def project_prompt(settings: Settings, workspace: Path | None = None) -> Project
 
 def templates(settings: Settings) -> dict[str, Template]:
     """Return the templates by name. The user's own take precedence, so a project cannot redefine a user's
-    command.
-    """
+    command."""
     found: dict[str, Template] = {}
     for folder, own in ((user_folder() / "commands", True), (settings.workspace / COMMANDS, False)):
         for file in _markdown(folder):

@@ -145,8 +145,7 @@ class Settings:
 
     def skill_folders(self) -> list[tuple[Path, bool]]:
         """Return the folders to search for skills, each with whether the user owns it, whatever
-        created it.
-        """
+        created it."""
         named = self.values.get("skills", [])
         return [
             *((self.path(text), self._is_own("skills", text)) for text in named),
@@ -295,8 +294,7 @@ def _without(tables: dict[str, Any], loc: Sequence[int | str]) -> dict[str, Any]
 
 def _is_branch(step: int | str) -> bool:
     """Return whether pydantic added this path step for the branch of a union, which the user did
-    not write.
-    """
+    not write."""
     return isinstance(step, str) and (step == "float" or step.startswith(("literal[", "function-")))
 
 

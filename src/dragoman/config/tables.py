@@ -43,8 +43,7 @@ _WORDS = {
 
 def parse_duration(text: str) -> float:
     """Return seconds. Raise a readable ValueError for an invalid duration: a month has no fixed length, and a
-    bare number has no unit.
-    """
+    bare number has no unit."""
     found = re.fullmatch(r"\s*(\d{1,6})\s*([a-z]+)\s*", text, re.IGNORECASE)
     unit = _WORDS.get(found[2].lower()) if found else None
     if found is None or unit is None or not int(found[1]):

@@ -133,8 +133,7 @@ class _Started:
 
 def _code_rules(workspace: Path, folder: Path) -> Iterator[Rule]:
     """Yield rules for all code of a folder: files without a suffix, with a code suffix, or with a build
-    file's name.
-    """
+    file's name."""
     within = _lexically_within(workspace, folder)
     if within.startswith(".."):
         if not workspace.is_relative_to(folder):
@@ -150,8 +149,7 @@ def _code_rules(workspace: Path, folder: Path) -> Iterator[Rule]:
 
 def _patterns(workspace: Path, path: Path) -> list[str]:
     """Return patterns for a path and everything below, as named and as resolved. If the path contains the
-    workspace, they match everything.
-    """
+    workspace, they match everything."""
     patterns: list[str] = []
     for within in dict.fromkeys((_lexically_within(workspace, path), _within(workspace, path))):
         patterns += ["*"] if set(within.split("/")) <= {".", ".."} else [within, f"{within}/*"]

@@ -197,8 +197,7 @@ MOST_TAGS = 20
 
 def check_tags(tags: Any) -> list[str]:
     """Return the tags without duplicates, with single spaces. Raise BadRequest if a tag is invalid or there
-    are too many.
-    """
+    are too many."""
     given = [*tags] if isinstance(tags, Iterable) and not isinstance(tags, str) else None
     if given is None or not all(isinstance(tag, str) for tag in given):
         raise BadRequest(sentence("tags.kind", tags=tags))

@@ -224,8 +224,7 @@ class PythonMachine:
 
     def _certain(self, text: str, at: int) -> int:
         """Return the position up to which nothing special can be: before a possible blank line or triple
-        quote.
-        """
+        quote."""
         return max(at, len(text.rstrip(self._quote[0] if self._quote else " \t\r\n")))
 
     def _in_string(self, text: str, at: int, mark: str) -> int:

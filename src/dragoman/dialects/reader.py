@@ -235,8 +235,7 @@ class Guesser:
 
 def quotes_of(request: Request) -> Callable[[str], bool]:
     """Return a function that tells whether a text is in a user's message or a result of this conversation
-    (D8).
-    """
+    (D8)."""
     brought: list[str] = []
 
     def quotes(raw: str) -> bool:
@@ -264,8 +263,7 @@ def brought_in(messages: Iterable[Message | RequestMessage]) -> Iterator[str]:
 
 def _has_lines(text: str, lines: Sequence[str]) -> bool:
     """Return whether a call's lines follow each other in a text, each after a possible prefix of a tool (a
-    number, a file name).
-    """
+    number, a file name)."""
     return len(lines) > 1 and re.search(r"\n[^\n]*".join(map(re.escape, lines)), text) is not None
 
 
@@ -275,8 +273,7 @@ def _lines(text: str) -> list[str]:
 
 def _bare(text: str) -> str:
     """Return a text without what quoting changes: white space, escapes of JSON, HTML and CSV, quote marks of
-    a mail.
-    """
+    a mail."""
     text = _ESCAPED.sub(lambda found: chr(int(found[1], 16)) if found[1] else "", text)
     text = unicodedata.normalize("NFKC", html.unescape(text)).replace('""', '"')
     return _QUOTING.sub("", "".join(char for char in text if unicodedata.category(char) != "Cf"))

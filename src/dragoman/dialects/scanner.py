@@ -339,8 +339,7 @@ class Scanner:
 
     def _drop_or_hold(self, mark: str) -> None:
         """Drop or hold a tag: a closing tag is protocol next to calls, a special token anywhere but in
-        quotations.
-        """
+        quotations."""
         if self._held and mark in self._grammar.sections:
             self._commit()
         self._cursor.at += len(mark)
@@ -406,8 +405,7 @@ class Scanner:
 
     def _thought(self, opener: str) -> Steps[None]:
         """Show the text after the marker as reasoning, up to its end. Without a marker, the prompt has begun
-        it. Some replies begin it again.
-        """
+        it. Some replies begin it again."""
         cursor = self._cursor
         if not opener:
             yield from cursor.space()
@@ -491,8 +489,7 @@ class Scanner:
 
     def _in_inline_code(self) -> Steps[bool]:
         """Return whether a backtick opened code: right before this, or earlier in the line, if another closes
-        it.
-        """
+        it."""
         if self._held or not self._shown.in_ticks or self._shown.quotes:
             return not self._held and self._shown.quotes
         before, mark = yield from self._cursor.until("`", "\n")

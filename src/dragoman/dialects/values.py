@@ -63,8 +63,7 @@ def within_lines(text: str) -> str:
 
 def value_of(text: str, key: str, tool: ToolSpec | None, *, is_text: bool = False) -> JsonValue:
     """Return the value of an argument. `is_text`: the model called it a string, which only a schema without
-    strings overrides.
-    """
+    strings overrides."""
     return value_in(text, _schema_of(key, tool), tool, is_text=is_text)
 
 

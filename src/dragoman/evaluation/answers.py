@@ -1,6 +1,5 @@
 """Request answers as turns in a store, each only once: start them, resume them after a kill, or read existing
-ones.
-"""
+ones."""
 
 from __future__ import annotations
 
@@ -127,8 +126,7 @@ class AnswerStore:
         self, model: str, said: str, system: str, output: Output[Any] | None = None, number: int = 0
     ) -> str:
         """Return the answer of a judge, stored and resumed like every turn. An equal question is sent only
-        once. Raises BadRequest if the turn failed.
-        """
+        once. Raises BadRequest if the turn failed."""
         id = derived_id("conv", FORMAT, model, system, said, number)
         return (await self.once(id, partial(self._ask_aside, id, model, said, system, output))).text
 

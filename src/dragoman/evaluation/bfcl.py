@@ -60,8 +60,7 @@ def bfcl_cases(questions: Iterable[Any], answers: Iterable[Any] = ()) -> Iterato
 
 def is_right(case: Case, answered: Answered) -> str | None:
     """Return why an answer is wrong, or None. Each expected call must occur once, and no other, with possible
-    arguments.
-    """
+    arguments."""
     wanted: Any = case.data["calls"]
     left = list(answered.calls)
     for one in wanted:

@@ -216,8 +216,7 @@ _INLINE = ("arguments", "data", "options", "parameters", "result", "schema", "se
 
 def _table(values: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
     """Yield the lines of a table: its values, then the tables in it. The values contain no null, which TOML
-    lacks.
-    """
+    lacks."""
     below = {name: one for name, one in values.items() if name not in _INLINE and _holds_tables(one)}
     for name, one in values.items():
         if name not in below:

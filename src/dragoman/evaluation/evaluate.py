@@ -71,8 +71,7 @@ else."""
 @dataclass(slots=True, frozen=True)
 class Progress:
     """The progress of a run. `cached` answers existed before. `cost` is the cost of the run, if prices are
-    known.
-    """
+    known."""
 
     done: int
     total: int
@@ -409,8 +408,7 @@ class _EvalRun:
 
     async def _runtime(self, setup: EvalSetup) -> Runtime:
         """Return the runtime of a setup. It is opened for the first case that needs it, and closed after the
-        last.
-        """
+        last."""
         if (opening := self.opened.get(id(setup))) is None:
             self.opened[id(setup)] = opening = asyncio.ensure_future(self._open(setup))
         return (await asyncio.shield(opening))[0]
@@ -457,8 +455,7 @@ class _EvalRun:
 
     async def _judged(self, case: Case, answered: Answered, rubric: Rubric) -> Met:
         """Judge an answer by the majority of votes. A judge that fails counts as a failed expectation, with
-        the reason.
-        """
+        the reason."""
         model = rubric.model or self.judge or ""
         question = {
             "question": case.messages[-1].text,

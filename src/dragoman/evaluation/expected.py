@@ -79,8 +79,7 @@ class Divergence:
 @dataclass(slots=True, frozen=True)
 class ExpectedCall:
     """An expected call of a tool. `schema` is a JSON schema for the arguments, as an alternative to
-    `arguments`.
-    """
+    `arguments`."""
 
     tool: str
     arguments: dict[str, JsonValue] | None = None
@@ -125,8 +124,7 @@ class MostUsed:
 @dataclass(slots=True, frozen=True)
 class Rubric:
     """Instructions for a judging model. The majority of its votes counts. `model` None stands for the run's
-    judge.
-    """
+    judge."""
 
     text: str
     model: str | None = None
@@ -174,8 +172,7 @@ class Vote:
 @dataclass(slots=True, frozen=True)
 class Met:
     """Whether an expectation was met, with the reason if not. A judgment also has `prompt`, `model` and
-    `votes`.
-    """
+    `votes`."""
 
     name: str
     passed: bool
@@ -243,8 +240,7 @@ def _calls_met(expected: Expected, calls: Sequence[MadeCall]) -> Iterator[Met]:
 
 def _unmet(wanted: Sequence[ExpectedCall], calls: Sequence[MadeCall], *, exactly: bool) -> list[ExpectedCall]:
     """Return the expectations that no call is left for, when as many as possible are met (augmenting
-    paths).
-    """
+    paths)."""
     taken: dict[int, int] = {}  # from calls to expectations
 
     def place(one: int, seen: set[int]) -> bool:
@@ -283,8 +279,7 @@ def _fits_schema(text: str, schema: Mapping[str, JsonValue]) -> Met:
 
 def _faults(value: JsonValue, schema: Mapping[str, JsonValue]) -> list[str]:
     """Return the first fault, if any. The library takes 0.15 s to import, so it is imported only for
-    schemas.
-    """
+    schemas."""
     registry = import_module("referencing").Registry()  # An empty registry fetches no references.
     validator = import_module("jsonschema").Draft202012Validator(schema, registry=registry)
     try:

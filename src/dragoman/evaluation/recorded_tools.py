@@ -159,8 +159,7 @@ class EvalSetup:
         self, store: Path, find_model: Callable[[str | None], Model], folder: Path | None = None
     ) -> Runtime:
         """Return a runtime with a store for these turns. It adopts no turns, because the run resumes them
-        itself.
-        """
+        itself."""
         services = self.like.services if self.like is not None else None
         allowed = [
             Rule("*", "*", "allow", "an evaluation"),
@@ -194,8 +193,7 @@ class EvalSetup:
 
     def _workspace(self, folder: Path | None) -> Workspace | None:
         """Return the project's workspace, whose prompt the model reads. In the cage, its folder is that of
-        this turn.
-        """
+        this turn."""
         project = self.like.services.workspaces.main if self.like is not None else None
         if folder is None:
             return project

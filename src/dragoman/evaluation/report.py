@@ -150,8 +150,7 @@ class Report:
 
     def masked(self, mask: Mask) -> Report:
         """Return the report with masks instead of private values, because reports are shared with other
-        people.
-        """
+        people."""
         return _REPORT.from_json(with_texts(_REPORT.to_json(self), mask.hide))
 
     # ── messages ──────────────────────────────────────────────────────────────────────────────────
@@ -210,8 +209,7 @@ class Report:
 
     def like(self, variant: Variant) -> Variant:
         """Return the same variant. If there is only one, return that: its prompt can have changed in the
-        settings.
-        """
+        settings."""
         return self.variants[0] if len(self.variants) == 1 else variant
 
     def divergence(self, run: CaseRun) -> Divergence | None:
@@ -221,8 +219,7 @@ class Report:
 
     def failures(self) -> Iterator[tuple[CaseRun, str, list[str]]]:
         """Yield each case and variant with failed answers: the first failure, how many failed, and all
-        reasons.
-        """
+        reasons."""
         for runs in self._by_case.values():
             failed = [one for one in runs if one.passed is False]
             if failed:
@@ -337,8 +334,7 @@ def reports_in(folder: str | Path) -> list[Path]:
 
 def find_report(folder: str | Path, name: str) -> Path:
     """Return the report of this name, or the `last` one. Raises NotFound with the names of existing
-    reports.
-    """
+    reports."""
     files = reports_in(folder)
     if name == "last" and files:
         return files[-1]
@@ -356,8 +352,7 @@ def _majority(runs: Sequence[CaseRun]) -> bool | None:
 
 def _independent(by_case: Sequence[tuple[int, int]]) -> float:
     """Return how many independent answers the runs are equivalent to: from one for each case up to all of
-    them.
-    """
+    them."""
     total = sum(count for _, count in by_case)
     rate = sum(passed for passed, _ in by_case) / total
     if len(by_case) < 2 or not 0 < rate < 1:

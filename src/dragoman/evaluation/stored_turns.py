@@ -173,8 +173,7 @@ def _expected_of(recorded: Answered, rating: Rating | None) -> Expected:
 
 def _settings_of(settings: Mapping[str, Any], options: TurnOptions) -> dict[str, JsonValue]:
     """Return the other settings of the conversation and its request, as `run` passes them to the turn
-    again.
-    """
+    again."""
     kept = {name: value for name, value in settings.items() if name not in _DECIDED and name != "tools"}
     extra: dict[str, JsonValue] = {"dialect": options.dialect} if options.dialect is not None else {}
     if options.disabled:
@@ -212,8 +211,7 @@ def _id_of(text: str, turn: str, given: int) -> str:
 
 def _without_secrets(case: Case, mask: Mask) -> Case:
     """Return the case without strings that look like keys and without private values, including those in text
-    attachments.
-    """
+    attachments."""
 
     def hide(text: str) -> str:
         return redact_text(mask.hide(text))

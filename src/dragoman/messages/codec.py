@@ -63,8 +63,7 @@ _COPIERS: dict[tuple[Any, ...], Callable[..., Any]] = {}  # by class and changed
 
 def _copier(key: tuple[Any, ...]) -> Callable[..., Any]:
     """Return a function that copies a value of this class with these fields changed, one statement
-    per slot.
-    """
+    per slot."""
     kind, *changed = key
     slots: tuple[str, ...] = kind.__slots__
     if unknown := set(changed).difference(slots):

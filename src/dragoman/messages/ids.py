@@ -23,8 +23,7 @@ def derived_id(noun: str, *origin: object) -> str:
 
 def check_ids(**given: object) -> None:
     """Raise BadRequest if an ID or a user is not a string. SQLite binds NaN as NULL, which matches every
-    user.
-    """
+    user."""
     for name, value in given.items():
         if value is not None and not isinstance(value, str):
             raise BadRequest(f"{name} must be a string, not {value!r:.80}.")

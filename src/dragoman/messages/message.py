@@ -136,8 +136,7 @@ class ToolResult(Spoken):
 
 def result_instead(before: ToolResult | None, text: str) -> ToolResult:
     """Return a user-written result. It is parsed as JSON if the original was JSON, for a program that needs a
-    value.
-    """
+    value."""
     if before is not None and before.value is not None:
         try:
             return ToolResult(text, json.loads(text))
@@ -149,8 +148,7 @@ def result_instead(before: ToolResult | None, text: str) -> ToolResult:
 @dataclass(slots=True, frozen=True)
 class MadeIn:
     """The position in a program that makes a call: the program's call, the line, and the number of
-    the call.
-    """
+    the call."""
 
     call: str
     line: int

@@ -178,8 +178,7 @@ def dimensions(text: str) -> tuple[Dimension, ...]:
 
 def group(rows: Iterable[Spending], by: Sequence[Dimension]) -> list[Spending]:
     """Return one row for each combination of names, sorted. Tokens are not given by tool: a reply has many
-    calls.
-    """
+    calls."""
     if unknown := [one for one in by if one not in DIMENSIONS]:
         raise BadRequest(sentence("usage.dimension", word=unknown[0], known=", ".join(DIMENSIONS)))
     sums: dict[tuple[str, ...], Spending] = {}

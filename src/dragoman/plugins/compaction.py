@@ -142,8 +142,7 @@ def _does_not_fit() -> ProviderError:
 
 async def _summary(asked: Request, turn: TurnView) -> Message:
     """Return a summary by the small model, if it succeeds. Otherwise use the turn's model: the text can be
-    too long for the small one.
-    """
+    too long for the small one."""
     if turn.has_small_model:
         try:
             return await turn.complete(replace(asked), purpose="summary")
@@ -184,8 +183,7 @@ def _split(shown: Sequence[Message], keep: int) -> tuple[list[Message], str]:
 
 def _as_lines(head: Sequence[Message]) -> list[str]:
     """Return the messages of the head as plain text. The model reads it but does not answer it, so calls in
-    it need no tool definitions.
-    """
+    it need no tool definitions."""
     lines = []
     for said in window(head):
         texts = [_text_of(_cleared(part)) for part in said.parts]

@@ -1,6 +1,5 @@
 """Limit the rounds, tokens, cost, time and calls of a turn. At a limit, the turn ends with an answer, not an
-error.
-"""
+error."""
 
 from __future__ import annotations
 
@@ -34,8 +33,7 @@ class Team:
 
 class RoundLimit(Plugin):
     """Limits the batches of calls in a turn. The batch after the last is skipped, and the model must
-    answer.
-    """
+    answer."""
 
     def __init__(self, max_rounds: int = 10) -> None:
         if type(max_rounds) is not int:
@@ -81,8 +79,7 @@ class Budget(Plugin):
 
     async def on_before_request(self, request: Request, turn: TurnView) -> None:
         """End waits between attempts at the time limit. The final answer after the limit has no such
-        deadline.
-        """
+        deadline."""
         seconds = self._limits(turn).max_seconds
         if seconds is not None and not turn.turn.closing and (left := seconds - turn.seconds) > 0:
             request.deadline = asyncio.get_running_loop().time() + left

@@ -50,8 +50,7 @@ def _after_changes(made: Sequence[ToolCall]) -> int:
 
 def _same(call: PlannedCall, other: ToolCall) -> bool:
     """Return whether two calls are the same, by what the model asked for or by what runs. A user or a plugin
-    can have changed the arguments.
-    """
+    can have changed the arguments."""
     if other.tool != call.name:
         return False
     if other.arguments == call.arguments:

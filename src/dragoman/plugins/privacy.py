@@ -101,8 +101,7 @@ class Mask:
 
     def begins_in(self, text: str) -> int:
         """Return the index where an incomplete mask begins at the end of a text. Without one, return the
-        text's length.
-        """
+        text's length."""
         for place in range(max(0, len(text) - self.longest), len(text)):
             rest = text[place:]
             if any(word.startswith(rest) and word != rest for word in self._values):
@@ -124,8 +123,7 @@ class Mask:
 
 class Unmasked:
     """Replaces masks in the events of one reply by their values, even if a mask is split between chunks. A
-    possible beginning of a mask is held back until the rest arrives.
-    """
+    possible beginning of a mask is held back until the rest arrives."""
 
     def __init__(self, mask: Mask, *, as_json: bool) -> None:
         self._mask = mask
@@ -180,8 +178,7 @@ def _cached(fields: tuple[tuple[str, str], ...]) -> Mask:
 
 async def _with_texts(mask: Mask, part: Part, turn: TurnView) -> Part:
     """Replace a text file that contains a private value by its text, which is then masked. Other files
-    stay.
-    """
+    stay."""
     if isinstance(part, File):
         text = await _private_text(mask, part, turn)
         return part if text is None else Text(text)

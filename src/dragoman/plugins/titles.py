@@ -28,8 +28,7 @@ class Titles(Plugin):
 
     async def on_turn_start(self, turn: TurnView) -> None:
         """Set a title at the start of the turn, because a conversation that waits for approval needs one,
-        too.
-        """
+        too."""
         if turn.conversation.title is None and (title := self._beginning(turn)):
             await turn.set_title(title)
 

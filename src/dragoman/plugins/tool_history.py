@@ -15,8 +15,7 @@ from dragoman.turn.view import TurnView
 class ToolHistory(Plugin):
     """Shortens earlier turns by a policy: `full`, `results`, `hint` or `none`. With `hint`, later requests
     contain one text of a turn's calls, then its answer. `TurnResult.trail_size` is the length of the first
-    part.
-    """
+    part."""
 
     def __init__(self, policy: Policy, parts: Collection[str] | None = None) -> None:
         """`parts` are the types of parts to send of earlier messages in addition to text. None sends all."""

@@ -189,8 +189,7 @@ class Provider:
 
     def reached(self, base_url: str, auth: ProviderAuth) -> Endpoint:
         """Return the endpoint with address and authentication. Users often copy the full URL of requests, so
-        the path is removed.
-        """
+        the path is removed."""
         shape = self.shape
         base_url = base_url.rstrip("/").removesuffix(f"/{shape.path}")
         return replace(

@@ -287,8 +287,7 @@ def _moves(held: ProviderTable, table: ProviderTable) -> bool:
 
 def merge_patterns(under: dict[str, TraitsTable], over: dict[str, TraitsTable]) -> dict[str, TraitsTable]:
     """Merge patterns, of which the first match counts. So those that win come first, extended by what is
-    known.
-    """
+    known."""
     merged = {pattern: merge_traits(first_fitting(under, pattern), table) for pattern, table in over.items()}
     return {**merged, **{pattern: table for pattern, table in under.items() if pattern not in over}}
 

@@ -68,7 +68,6 @@ async def choose(
 
 def _talks(catalog: Catalog, provider: str, model: str) -> bool:
     """Return whether a model chats. A server may also have models that transcribe or speak, which cannot
-    answer.
-    """
+    answer."""
     known = catalog.providers.get(provider)
     return known is None or catalog.traits(known, model).type == CHAT

@@ -99,8 +99,7 @@ class Lessons:
 
     def forget(self, providers: Iterable[str] = ()) -> int:
         """Forget what these providers refused, or everything, so that it is tried again. Return the number of
-        lessons.
-        """
+        lessons."""
         gone = {*providers}
         lessons = [one for one in self.all() if not gone or one.model.partition("/")[0] in gone]
         if lessons and self._file is not None:

@@ -57,8 +57,7 @@ async def list_models(
     client: HttpClient, endpoint: Endpoint, *, seconds: float = SECONDS
 ) -> list[ListedModel]:
     """Return the models of a server, by name. Raises ProviderError if it has no list, or refuses the
-    credentials.
-    """
+    credentials."""
     url = endpoint.list_url()
     if url is None:
         raise ProviderError(sentence("models.no_address"), kind="no_list")

@@ -203,8 +203,7 @@ class Models:
 
     def __call__(self, name: str | None = None) -> ServedModel | ModelChain:
         """Return the model or the chain with this name. NotFound names the nearest. ConfigError names a
-        missing key.
-        """
+        missing key."""
         wanted = name or self.default
         if wanted is None:
             raise ConfigError(sentence("model.unnamed"))
@@ -225,8 +224,7 @@ class Models:
 
     def _chain(self, names: Sequence[str]) -> ModelChain:
         """Return the chain of models that can be asked here. A model without a key is skipped, as if its
-        server were down.
-        """
+        server were down."""
         served: dict[str, ServedModel] = {}
         left_out: dict[str, str] = {}
         for name in names:

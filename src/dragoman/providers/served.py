@@ -113,8 +113,7 @@ class ServedModel:
 
     def check_message(self, parts: Sequence[Part], earlier: Sequence[Sequence[Part]] = ()) -> None:
         """Raise BadRequest if the model could not answer this message (M2). `earlier`: the messages before,
-        newest first.
-        """
+        newest first."""
         if self.type == CHAT:
             self.check_files([part for part in parts if isinstance(part, File)])
         else:
@@ -158,8 +157,7 @@ class ServedModel:
 
     async def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
         """Yield the reply's events. If a server refuses something before the first event, leave it out and
-        ask again.
-        """
+        ask again."""
         before = self._learned.words
         remembered, self._remembered = self._remembered, []
         if remembered:
@@ -202,8 +200,7 @@ class ServedModel:
 
     def _left_out(self, request: Request) -> Sequence[str]:
         """Return what was set for this turn although its server has refused it before, to report with the
-        first request (R9).
-        """
+        first request (R9)."""
         left_out = getattr(self._model, "left_out", None)  # not all models have one
         if left_out is None or not request.options or not last_said(request.messages):
             return ()
@@ -271,8 +268,7 @@ class ServedModel:
 
     def _with_output(self, request: Request, wanted: OutputSpec, *, as_text: bool) -> Request:
         """Add the form of the answer: in words, since not every server that accepts a schema follows it, and
-        by the wire's own mode if that allows calls.
-        """
+        by the wire's own mode if that allows calls."""
         system = f"{request.system}\n\n{output_prompt(wanted)}".strip()
         if self._learned.no_schema or (as_text and (request.tools or _has_calls(request))):
             return replace(request, system=system)

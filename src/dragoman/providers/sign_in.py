@@ -114,8 +114,7 @@ _WAYS: dict[AuthKind, str] = {
 
 def reach(provider: Provider, keys: Keys) -> Endpoint:
     """Return the endpoint of a provider, authenticated. ConfigError names what is missing, and where it was
-    searched.
-    """
+    searched."""
     address = provider.address(keys.environment)
     return provider.reached(address, sign_in(provider, keys, address))
 

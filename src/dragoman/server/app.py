@@ -160,8 +160,7 @@ def server(
     own_settings: OwnSettings | None = None,
 ) -> FastAPI:
     """Return the app that `dragoman serve` runs: the API and the web UI, for signed-in users. With
-    `own_settings`, the admin sets the server up in the web UI.
-    """
+    `own_settings`, the admin sets the server up in the web UI."""
 
     async def who(request: Request) -> str | None:
         if person_in(request.scope) is None or not has_body(request.scope):
@@ -221,8 +220,7 @@ def everybody_is_local() -> Who:
 
 class IncomingTrace:
     """Continues the caller's trace: turns that a request starts become children of the caller's span. It
-    wraps the API, inside the middleware.
-    """
+    wraps the API, inside the middleware."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -293,8 +291,7 @@ def _correct_content(status: str, content: dict[str, Any]) -> None:
 
 def _require_all(component: dict[str, Any]) -> None:
     """Mark all properties as required: every value that the server sends has them, even those with defaults.
-    Only `said` is optional: a sentence without a code leaves it out.
-    """
+    Only `said` is optional: a sentence without a code leaves it out."""
     if component.get("properties"):
         component["required"] = [name for name in component["properties"] if name != "said"]
 

@@ -20,8 +20,7 @@ async def audit(
     store: Store, action: str, *, person: str = "", address: str = "", object: str = "", **details: JsonValue
 ) -> None:
     """Add an entry to the audit log. If the store fails, write the entry to the server's log: the action has
-    already happened.
-    """
+    already happened."""
     entry = AuditEntry(time.time(), action, person, address, object, details)
     try:
         await store.add_audit(entry)

@@ -49,8 +49,7 @@ class SignedIn:
 
 class Auth:
     """Authentication of the server's users. Sign-ins outlive the process: a secret from a file signs the
-    cookies.
-    """
+    cookies."""
 
     def __init__(
         self,
@@ -154,8 +153,7 @@ class Auth:
         self, response: Response, person: str, account: Account, request: HTTPConnection
     ) -> None:
         """Set the cookie of a user of the provider. It lasts until the provider ends the session, or for the
-        configured time.
-        """
+        configured time."""
         assert self.oidc is not None
         settings = self.oidc.settings
         admin = key_hash(settings.admin_group) if settings.admin_group in account.groups else ""
@@ -199,8 +197,7 @@ class Auth:
 
     def keep(self, response: Response, begun: PendingSignIn, request: HTTPConnection) -> None:
         """Keep the state of a pending sign-in in a cookie. The provider redirects from another site, so the
-        cookie is `lax`. Its path covers only the sign-in.
-        """
+        cookie is `lax`. Its path covers only the sign-in."""
         body = base64.urlsafe_b64encode(begun.dump().encode()).decode()
         below = str(request.scope.get("root_path", ""))
         response.set_cookie(
@@ -215,8 +212,7 @@ class Auth:
 
     async def take(self, response: Response, state: str, request: HTTPConnection) -> PendingSignIn | None:
         """Return the pending sign-in that this browser began with this state, or None. Only one server of
-        this store can take it, and only once.
-        """
+        this store can take it, and only once."""
         name, below = self._begun_cookie(state), str(request.scope.get("root_path", ""))
         body, _, signature = request.cookies.get(name, "").rpartition(".")
         if not body or not _same(signature, self._sign(body, "", "begun")):
@@ -301,8 +297,7 @@ class Auth:
 
     async def _signed(self, person: str, seconds: int, purpose: str = "", *at_provider: str) -> str:
         """Return a signed cookie. Two sign-ins within a second differ, so signing one out leaves the
-        other.
-        """
+        other."""
         until = str(int(self._clock()) + seconds)
         text = "\n".join((person, secrets.token_urlsafe(9), *at_provider, until))
         body = base64.urlsafe_b64encode(text.encode()).decode()
@@ -347,8 +342,7 @@ def _bearer(request: HTTPConnection) -> str | None:
 
 def _user_name(name: str) -> str:
     """Return the name of a new user, derived from the name at their provider. It is for display: only the
-    account identifies the user.
-    """
+    account identifies the user."""
     plain = re.sub(r"[^\w.@-]+", "-", unicodedata.normalize("NFKC", name).lower()).strip("-.")
     return plain[:_LONGEST_NAME] or "user"
 

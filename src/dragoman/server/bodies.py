@@ -237,8 +237,7 @@ class Rerun(NewVersion):
 
 class RerunCall(NewVersion):
     """How to repeat a call: with other arguments, or with this result. With neither, the call is repeated as
-    it was.
-    """
+    it was."""
 
     arguments: Annotated[dict[str, JsonValue] | None, Field(description="in place of those it had")] = None
     result: Annotated[str | None, Field(description="its result; then the call does not run")] = None

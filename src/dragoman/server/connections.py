@@ -30,8 +30,7 @@ class ConnectionLimits:
     @classmethod
     def for_files(cls, files: int) -> ConnectionLimits:
         """Return the limits for this number of open files. A quarter of them is left for the store, the tools
-        and the providers.
-        """
+        and the providers."""
         usual = cls()
         most = max(8, min(usual.most, files * 3 // 4))
         strangers = max(4, min(usual.strangers, most // 2))
@@ -103,8 +102,7 @@ class Connections:
 
     def recognise(self, peer: Peer) -> None:
         """Record that a user has signed in over this connection. It does not count as a stranger from then
-        on.
-        """
+        on."""
         if self._drop_stranger(peer):
             self._known.add(peer)
 

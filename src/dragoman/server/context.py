@@ -56,8 +56,7 @@ LastEventId = Annotated[str | None, Header(max_length=2000)]
 
 def stream_of(event: object) -> dict[int | str, dict[str, object]]:
     """Return the `responses` of a route that streams these events. `app.py` describes them as stream
-    items.
-    """
+    items."""
     return {200: {"model": event, "content": {"text/event-stream": {}}}}
 
 
@@ -73,8 +72,7 @@ Knows: TypeAlias = Callable[[str], Awaitable[bool]]
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Context:
     """The runtime and the user of one request. Data of other users raises NotFound, so that no user learns
-    that it exists.
-    """
+    that it exists."""
 
     person: str = ""  # the user of the request; empty in the template that requests are made from
     is_admin: bool = False  # whether the user may set the server up and see everybody's usage
@@ -107,8 +105,7 @@ class Context:
 
     async def current_model(self) -> CurrentModel | None:
         """Return the default model. If the server started without one, this finds a model that was set up
-        since.
-        """
+        since."""
         find = self.runtime.services.model
         if self.own_settings is None or not isinstance(find, Models):
             return self.model
@@ -161,8 +158,7 @@ class Context:
 
     async def turn_begun_with(self, key: SendKey | None) -> str | None:
         """Return the turn that an earlier request with this key started, or None. The user must still take
-        part.
-        """
+        part."""
         if key is None or (turn := await self.runtime.store.turn_of_key(self.person, key)) is None:
             return None
         if await self.queued(turn, Right.TAKE_PART) is None:
@@ -200,8 +196,7 @@ class Context:
 
     async def adopt(self, turn: TurnRow) -> None:
         """Resume a turn that is not running, if the user may. Raises TurnQuarantined if it cannot resume
-        here.
-        """
+        here."""
         if await self.check(turn.conversation, Right.READ) >= Right.TAKE_PART:
             await self.runtime.driver.adopt(turn.id)
 
@@ -235,8 +230,7 @@ class Context:
 
     async def _check(self, conversation: str, right: Right, noun: str, id: str) -> Right:
         """Return the user's right, or raise. This is the only place that decides what a user may see and do
-        (V1).
-        """
+        (V1)."""
         try:
             has = await self.runtime.store.right_of(conversation, self.person)
         except NotFound:

@@ -113,8 +113,7 @@ LiveEvent = TypeAliasType(
 @dataclass(slots=True)
 class Subject:
     """A feed, and the snapshot for readers that join late. The snapshot comes with the number of the last
-    frame that it includes.
-    """
+    frame that it includes."""
 
     feed: Feed
     # yields the snapshot's data in chunks
@@ -169,8 +168,7 @@ async def follow(subjects: Sequence[Subject], pace: Pace, after: str = "") -> Ch
 
 async def _found(feed: Feed, place: str, reader: FeedReader) -> int | None:
     """Return the number of a place, or None. Waits a moment for events that the client has received from
-    another server.
-    """
+    another server."""
     try:
         async with asyncio.timeout(_BEHIND):
             while (found := feed.find(place)) is None and feed.is_behind(place):
@@ -215,8 +213,7 @@ def _next(subjects: Sequence[Subject], places: dict[str, int]) -> bytes | None:
 
 async def follow_turn(turn: TurnHandle, after: int) -> Chunks:
     """Yield the events of a turn under their numbers until the turn ends. A turn that waits for a user has
-    not ended.
-    """
+    not ended."""
     yield _WELCOME
     with suppress(NotFound):  # The turn was cancelled before it began, or deleted.
         async for event in turn.events(after):
@@ -236,8 +233,7 @@ FAREWELL = (
 @dataclass(slots=True, frozen=True)
 class Reader:
     """The user who reads a stream, and its conversation. The stream ends if the user may not read that
-    conversation.
-    """
+    conversation."""
 
     person: str
     conversation: str
@@ -319,8 +315,7 @@ class OpenStreams:
 
 class EventStream(Response):
     """A response of `text/event-stream` chunks. It ends with them, when the client disconnects, or when the
-    client reads nothing for too long.
-    """
+    client reads nothing for too long."""
 
     media_type = "text/event-stream"
 

@@ -144,8 +144,7 @@ class Feed:
 
     def publish(self, type: str, data: str, *, piece: bool = False) -> None:
         """Append a frame and wake the readers. `piece` marks one of many consecutive chunks, which can wait
-        for the next one when the loop is late.
-        """
+        for the next one when the loop is late."""
         place = self._place(self._dropped + len(self._frames) + 1)
         frame = f"{place}\nevent: {type}\ndata: {data}\n\n".encode("utf-8", "replace")
         self._frames.append(frame)
@@ -202,8 +201,7 @@ class Feed:
 
 class ConversationFeed(Feed):
     """A feed whose places are the same in every process. They name the turns that began, and how far each
-    unfinished turn is. Only turns change a conversation.
-    """
+    unfinished turn is. Only turns change a conversation."""
 
     def __init__(self, conversation: str, ended: Iterable[str]) -> None:
         self._began = {*ended}

@@ -25,8 +25,7 @@ LIFETIME = 600.0  # seconds that a requested link is valid
 @dataclass(slots=True, frozen=True)
 class LinkOwner:
     """The user that a link signs in, and the hash of their key when the link was made. The link is void once
-    that key changes or is revoked. The user who runs the server has no such key.
-    """
+    that key changes or is revoked. The user who runs the server has no such key."""
 
     person: str
     key: str | None = None

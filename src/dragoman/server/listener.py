@@ -178,8 +178,7 @@ class RequestParser(httptools.HttpRequestParser):
 
 class SocketListener:
     """Accepts connections from a socket. If it cannot, it waits, so that it neither spins nor fills
-    the log.
-    """
+    the log."""
 
     def __init__(
         self,
@@ -255,8 +254,7 @@ class SocketListener:
 
     async def _until_readable(self) -> None:
         """Wait until a connection is waiting. (`sock_accept` would drop an accepted connection when
-        cancelled.)
-        """
+        cancelled.)"""
         readable = asyncio.Event()
         loop, number = asyncio.get_running_loop(), self._socket.fileno()
         loop.add_reader(number, readable.set)

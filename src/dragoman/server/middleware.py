@@ -119,8 +119,7 @@ class Middleware:
 
     async def _is_still_in(self, scope: Scope) -> bool:
         """Return whether the user may still read the answer. A store that is briefly unreachable ends no
-        answer.
-        """
+        answer."""
         if self._auth is None or (person := person_in(scope)) is None:
             return True
         try:

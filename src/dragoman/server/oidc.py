@@ -122,8 +122,7 @@ class OidcProvider:
 
     async def begin(self, redirect: str, to: str) -> tuple[str, PendingSignIn]:
         """Start a sign-in. Returns the address for the browser, and the state to keep until it returns to
-        `redirect`.
-        """
+        `redirect`."""
         metadata = await self._discover()
         state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
         challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=")
@@ -142,8 +141,7 @@ class OidcProvider:
 
     async def finish(self, begun: PendingSignIn, returned: Mapping[str, str]) -> Account:
         """Return the account of a browser that returned with these parameters. Raises SignInRefused
-        otherwise.
-        """
+        otherwise."""
         metadata = await self._discover()
         if not _same(returned.get("state", ""), begun.state) or begun.until <= self._clock():
             raise SignInRefused("the state is not that of this sign-in, or too old")
@@ -160,8 +158,7 @@ class OidcProvider:
 
     def _check_issuer(self, metadata: Mapping[str, Any], returned: Mapping[str, str]) -> None:
         """Raise SignInRefused for an answer of another issuer, whose code must not be sent to this one (RFC
-        9207).
-        """
+        9207)."""
         issuer = returned.get("iss")
         promised = metadata.get("authorization_response_iss_parameter_supported") is True
         if (issuer is None and promised) or issuer not in (None, self.settings.issuer):
@@ -226,8 +223,7 @@ class OidcProvider:
 
     async def logout_notice(self, token: str) -> LogoutNotice:
         """Return the content of a back-channel logout. Raises SignInRefused if the token is not this
-        provider's.
-        """
+        provider's."""
         claims = await self._verify(await self._discover(), token, issued_to_us=False)
         events = claims.get("events")
         is_logout = isinstance(events, dict) and isinstance(events.get(_LOGOUT), dict)
@@ -238,8 +234,7 @@ class OidcProvider:
 
     async def logout_address(self, back: str) -> str | None:
         """Return the address that also signs a browser out at the provider, or None if the provider
-        has none.
-        """
+        has none."""
         try:
             metadata = await self._discover()
             query = {"client_id": self.settings.client_id, "post_logout_redirect_uri": back}
@@ -259,8 +254,7 @@ class OidcProvider:
 
     def _endpoint(self, metadata: Mapping[str, Any], name: str) -> str:
         """Return an endpoint of the provider. Plain HTTP is only accepted on this machine, for an issuer on
-        it.
-        """
+        it."""
         address = _text(metadata.get(name))
         parts = web_address(address)
         plain = parts is not None and parts.scheme == "http"
@@ -352,8 +346,7 @@ class _Document:
 
     async def read(self, address: str, *, older: float = _FRESH) -> dict[str, Any]:
         """Return the document, and read it again if the cached one is `older`. Raises SignInRefused or
-        ProviderError.
-        """
+        ProviderError."""
         asked = self._clock()
         async with self._lock:
             now = self._clock()

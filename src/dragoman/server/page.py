@@ -91,8 +91,7 @@ _FOR_EVER = "public, max-age=31536000, immutable"
 
 class Assets(StaticFiles):
     """Serves the files of the web UI, compressed at build time. Browsers cache files with hashed names
-    forever.
-    """
+    forever."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         encodings = Headers(scope=scope).get("accept-encoding", "").replace(" ", "").split(",")
@@ -128,16 +127,14 @@ async def page(request: Request) -> Response:
 @router.get(CALLBACK)
 async def callback(request: Request) -> Response:
     """Serve the web UI to a browser that returns from a sign-in without its cookie. The web UI
-    completes it.
-    """
+    completes it."""
     return _index(request, {**_PAGE, "cache-control": "no-store"})
 
 
 @router.get("/shared")
 async def shared(request: Request) -> Response:
     """Serve the page of a read-only link. The link's token follows a `#`, so this request does not contain
-    it.
-    """
+    it."""
     return _index(request, {**_PAGE, "x-robots-tag": "noindex"}, "shared.html")
 
 
@@ -157,8 +154,7 @@ def mount_assets(app: FastAPI) -> None:
 
 async def _sign_in_by_link(request: Request, auth: Auth, token: str) -> Response:
     """Sign a browser in by a link that works once. Returns 403 if the link is used and the browser not signed
-    in.
-    """
+    in."""
     person = await auth.use_link(token)
     if person is None and await auth.person(request) is None:
         return PlainTextResponse(_USED, 403, headers={"cache-control": "no-store"})
@@ -173,8 +169,7 @@ async def _sign_in_by_link(request: Request, auth: Auth, token: str) -> Response
 
 def _index(request: Request, headers: dict[str, str], file: str = "index.html") -> Response:
     """Return the HTML with absolute asset paths, because it is served at several depths. The assets find each
-    other by relative paths.
-    """
+    other by relative paths."""
     try:
         written = (BUILT / file).read_text("utf-8")
     except FileNotFoundError:

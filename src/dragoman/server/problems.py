@@ -125,8 +125,7 @@ def _http(request: Request, error: Exception) -> Response:
 
 def detail_of(error: HTTPException) -> str:
     """Return the error text. FastAPI only reports that a body cannot be read, so the cause replaces
-    its text.
-    """
+    its text."""
     match error.__cause__:
         case UnicodeDecodeError():
             return sentence("request.no_utf8")

@@ -16,8 +16,7 @@ from dragoman.web_address import parse_path
 
 def put_below(scope: Scope, root: str) -> None:
     """Set the path prefix of a request. Some proxies remove it before they forward the request, others do
-    not.
-    """
+    not."""
     path = str(scope["path"])
     if path == root:
         scope["path"] = f"{root}/"
@@ -47,8 +46,7 @@ class Proxies:
 
     def resolve(self, scope: Scope) -> None:
         """Update the scope with a trusted proxy's headers: the client's address, the scheme and the path
-        prefix.
-        """
+        prefix."""
         peer = scope.get("client")
         headers = Headers(scope=scope)
         if peer is None or peer[0] not in self:
@@ -69,8 +67,7 @@ class Proxies:
 
     def _client(self, peer: str, forwarded: list[str]) -> str:
         """Return the last address that is not a trusted proxy. Any client can have written those
-        before it.
-        """
+        before it."""
         client = peer
         for text in reversed(",".join(forwarded).split(",")):
             address = parse_address(text.strip())
@@ -84,8 +81,7 @@ class Proxies:
 
 def parse_address(text: str) -> Address | None:
     """Return an address as proxies write it: with a port, in brackets, or IPv4 inside IPv6. None if it is
-    invalid.
-    """
+    invalid."""
     if text.startswith("["):
         text = text[1:].partition("]")[0]
     elif text.count(":") == 1:

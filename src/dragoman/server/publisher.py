@@ -45,8 +45,7 @@ _DELETED = 1000  # maximum number of remembered deletions
 
 class Lists:
     """The feeds of conversation lists, one for each user who reads theirs. Only lines that changed are
-    published.
-    """
+    published."""
 
     def __init__(self, runtime: Runtime, hear: Callable[[], Awaitable[None]]) -> None:
         self._runtime = runtime
@@ -78,8 +77,7 @@ class Lists:
 
     def gone(self, conversation: str, reader: str) -> None:
         """Publish that a conversation was deleted or is not shared with this reader any longer. It is
-        published only once.
-        """
+        published only once."""
         if (line := (conversation, reader)) in self._deleted:
             return
         self._deleted[line] = None
@@ -134,8 +132,7 @@ class Lists:
 
     async def _publish_line(self, id: str, readers: set[str]) -> None:
         """Publish a line to all its readers on this server, and its removal to users who may not read it any
-        longer.
-        """
+        longer."""
         before = set(self._deleted)
         store = self._runtime.store
         try:
@@ -229,8 +226,7 @@ class Publisher:
 
     async def recheck(self) -> None:
         """End the streams of users who lost the right to read them. Other servers do so when they notice the
-        write.
-        """
+        write."""
         await self.streams.recheck()
 
     def _note_write(self) -> None:
@@ -322,14 +318,12 @@ class Publisher:
 
     def changed(self, conversation: str, readers: Iterable[str] = ()) -> None:
         """Publish that the line of a conversation has changed, or was removed from the lists of these
-        readers.
-        """
+        readers."""
         self._lists.changed(conversation, readers)
 
     async def removed(self, conversation: str, person: str) -> None:
         """End a user's streams of a conversation and remove its line, because it is not shared with them any
-        longer.
-        """
+        longer."""
         for id in await self._shared_with(conversation):
             self.streams.end_reader(Reader(person, id))
             self._lists.changed(id, (person,))
@@ -378,8 +372,7 @@ class Publisher:
 
     def _listen(self, log: TurnLog) -> None:
         """Publish the events of a turn to the readers of its conversation. Called before the turn runs
-        here.
-        """
+        here."""
         log.events.watchers.append(self._listener(log))
 
     def _listener(self, log: TurnLog) -> Callable[[Event], None]:
@@ -432,8 +425,7 @@ class Publisher:
 
     def _note_empty_queue(self, id: str) -> None:
         """Record an empty queue, unless it is about to be read again: until then, changes to it must be
-        published.
-        """
+        published."""
         if id not in self._changed_queues and id != self._queue_being_read:
             self._queues.discard(id)
 
@@ -468,8 +460,7 @@ class Publisher:
 
     async def _hear(self) -> None:
         """Publish list changes of other processes, and end streams whose users may not read them any
-        longer.
-        """
+        longer."""
         new, self.streams.new_readers = self.streams.new_readers, set()
         readers = self.streams.readers
         if not readers and not self._lists.is_read:
@@ -503,8 +494,7 @@ class Publisher:
 
     async def _watch_others(self) -> None:
         """Follow turns of other processes in conversations that are read here, and publish other changes as
-        snapshots.
-        """
+        snapshots."""
         self._moved.clear()
         for id in drop_unread(self._conversations):
             self._follow_no_longer(id)
@@ -619,8 +609,7 @@ class Publisher:
 
     async def _hear_other(self, followed: FollowedTurn, event: Event) -> bool:
         """Publish one event of another process. All awaits come first, so that recording and publishing are
-        one step.
-        """
+        one step."""
         turn, conversation = followed.id, followed.conversation
         if not event.seq and followed.shown:
             return True  # The snapshot contains the approval request.
@@ -657,8 +646,7 @@ class Publisher:
 
     async def _tell_end(self, followed: FollowedTurn) -> None:
         """Publish the end of a turn whose process died before it reported the end, and perhaps its last
-        messages.
-        """
+        messages."""
         end = await self._runtime.turn(followed.id).end()
         stored, _ = await self._runtime.store.messages(followed.conversation)
         said = [message for message in stored if message.turn == followed.id]

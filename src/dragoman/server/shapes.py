@@ -29,8 +29,7 @@ from dragoman.workspace.diff import FileDiff
 @dataclass(slots=True)
 class UnfinishedTurn(Spoken):
     """A turn that has not ended. `queued` means that it waits for a worker, or for a slot under a limit.
-    `interrupted` means that no process runs it: it can be continued or cancelled.
-    """
+    `interrupted` means that no process runs it: it can be continued or cancelled."""
 
     id: str
     message: str
@@ -176,8 +175,7 @@ class Page:
 @dataclass(slots=True)
 class QueuedTurn:
     """A user's message that waits for the previous turn. If that has ended, it waits for what `waits_for`
-    names.
-    """
+    names."""
 
     id: str
     message: Message
@@ -277,8 +275,7 @@ class Done:
 @dataclass(slots=True)
 class DiffView:
     """File changes, each as a unified diff. `notes` name changes that could not be recorded. For a turn,
-    `undone` names those that were undone since.
-    """
+    `undone` names those that were undone since."""
 
     files: list[FileDiff]
     notes: list[str]
@@ -428,8 +425,7 @@ class RuleList:
 @dataclass(slots=True)
 class RuleDecision:
     """The decision of rules and grants, before mode, bounds and plugins apply. Without a rule, a user is
-    asked.
-    """
+    asked."""
 
     action: Action
     rule: Rule | None

@@ -106,8 +106,7 @@ async def summaries(
     runtime: Runtime, conversations: Sequence[Conversation], person: str
 ) -> list[ConversationSummary]:
     """Return the lines of these conversations as this user may see them, without those that the user has
-    lost.
-    """
+    lost."""
     ids = [one.id for one in conversations]
     busy, shared = await runtime.store.busy(ids), await runtime.store.shared_among(ids)
     rights = [await right_in(runtime, one, person) for one in conversations]
@@ -145,8 +144,7 @@ async def state_of(runtime: Runtime, row: TurnRow) -> str:
 
 async def queue_of(runtime: Runtime, conversation: str, live: Sequence[TurnRow]) -> QueueView:
     """Return a user's messages that no turn has taken yet: those for new turns, and those that steer these
-    turns.
-    """
+    turns."""
     queued = await runtime.store.queued(conversation=conversation)
     steering = []
     for row in live:
@@ -233,8 +231,7 @@ class FollowedTurn:
 
     async def heard(self, number: int) -> None:
         """Wait until this event or a later one has arrived, and readers know nothing newer. Gives up after a
-        while.
-        """
+        while."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE):
                 while (self.number < number and not self.ended) or self.is_behind:
@@ -242,8 +239,7 @@ class FollowedTurn:
 
     def lay_over(self, texts: dict[str, str]) -> bool:
         """Replace the turn's stored messages by those of the arrived events. Returns False if the store lacks
-        one of them.
-        """
+        one of them."""
         known, arriving = self._fold.messages, self._fold.arriving
         own = [id for id, text in texts.items() if self.id in text and MESSAGE.load(text).turn == self.id]
         own = [id for id in own if id != self.message]
@@ -313,8 +309,7 @@ class _Stored:
 @dataclass(slots=True, frozen=True)
 class TreeSnapshot:
     """A `shapes.TreeView` as JSON. Iterating yields chunks of bytes that are small enough not to block
-    others.
-    """
+    others."""
 
     around: str
     messages: Sequence[str]
@@ -341,8 +336,7 @@ class TreeSnapshot:
 
 class Trees:
     """Reads trees, and caches messages until their conversation changes. `follow` returns the followed turn
-    of this ID, if its conversation is read here.
-    """
+    of this ID, if its conversation is read here."""
 
     def __init__(
         self, runtime: Runtime, follow: Callable[[str, str], FollowedTurn | None] = lambda *_: None
@@ -440,8 +434,7 @@ class Trees:
 
     async def _awaited(self, row: TurnRow, turn: FollowedTurn) -> int:
         """Return the number of the owner's first event. For an abandoned turn, return that of the next left
-        event, or 0.
-        """
+        event, or 0."""
         if await self._runtime.store.is_abandoned(row.id):
             return await self._next_of(turn)
         return number_before(row.epoch) + 1

@@ -45,8 +45,7 @@ class ConversationStore(Protocol):
 
     async def conversation(self, id: str) -> Conversation:
         """Return a conversation. Raise Unreadable if its settings are damaged: no turn may run with unknown
-        settings.
-        """
+        settings."""
 
     async def owner_of(self, conversation: str) -> str:
         """Return the owner, even if nothing else of the conversation is readable."""
@@ -95,8 +94,7 @@ class ConversationStore(Protocol):
         tags: Sequence[str] | None = None,
     ) -> None:
         """Change labels, except those that are None. Starting a turn in an archived conversation unarchives
-        it.
-        """
+        it."""
 
     async def set_title(self, conversation: str, title: str) -> None: ...
 
@@ -158,8 +156,7 @@ class MessageStore(Protocol):
 
     async def call(self, id: str) -> tuple[ToolCall, str, ToolResult | None]:
         """Return a call, its conversation, and its result if that waits for review. Raise Unreadable if
-        damaged.
-        """
+        damaged."""
 
     async def search(
         self,

@@ -35,8 +35,7 @@ class SharingStore(Protocol):
 
     async def transfer(self, conversation: str, to: str, at: float) -> None:
         """Make a member the owner, and the owner a member who takes part. Raise NotFound for an unknown
-        member.
-        """
+        member."""
 
     async def add_share(self, share: Share) -> None: ...
 
@@ -62,8 +61,7 @@ class SharingStore(Protocol):
         self, conversation: str, user: str, seen: float, typing: float | None = None
     ) -> None:
         """Note that a user has it open, and typed at `typing`. 0: no longer. None: unchanged. Ignored if not
-        shared.
-        """
+        shared."""
 
     async def presence(self, conversations: Sequence[str], since: float) -> list[Present]:
         """Return the users who may read one of these conversations and had it open since then, by name."""

@@ -54,8 +54,7 @@ class Person:
 @dataclass(slots=True, frozen=True)
 class Identity:
     """The user of an account at an OpenID Connect provider. `epoch` is part of the signature of their
-    sign-ins.
-    """
+    sign-ins."""
 
     person: str
     epoch: str

@@ -59,8 +59,7 @@ async def export_conversation(
     store: Store, conversation: str, *, private: bool = True
 ) -> dict[str, JsonValue]:
     """Return everything: all branches, calls with results, conversations of tasks, attachments and long
-    outputs.
-    """
+    outputs."""
     outermost, *tasks = [await _stored(store, id) for id in reversed(await store.within(conversation))]
     for one in (outermost, *tasks) if not private else ():
         one.conversation.settings.pop("private", None)

@@ -434,8 +434,7 @@ class JobQueue(Protocol):
 
     async def work(self, run: Work, *, places: int) -> None:
         """Run turns from the queue, at most `places` at the same time, until cancelled. Running ones continue
-        then.
-        """
+        then."""
 
     async def waiting(self) -> tuple[int, float]:
         """Return the number of queued turns, and the seconds for which the first has waited."""
@@ -463,8 +462,7 @@ class MemoryJobs:
 
     async def open(self) -> None:
         """Start empty, even if it was open before in another event loop: opening finds waiting
-        turns again.
-        """
+        turns again."""
         self._waiting, self._turns, self._later = [], set(), set()
         self._more, self._lock = asyncio.Event(), asyncio.Lock()
 

@@ -22,8 +22,7 @@ _FORKED = "the SyncRuntime belongs to the process that made it: a forked child m
 
 class LoopThread:
     """Runs coroutines while the caller waits. It also works if a loop is already running, as in a
-    notebook.
-    """
+    notebook."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()

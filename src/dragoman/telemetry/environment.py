@@ -34,8 +34,7 @@ NOTHING = Wanted()
 
 def wanted_telemetry(environment: Mapping[str, str] = os.environ) -> Wanted:
     """Return the requested telemetry: none unless a variable names an endpoint or an exporter. Raises
-    ConfigError for unsupported values.
-    """
+    ConfigError for unsupported values."""
 
     def said(name: str) -> str:
         return environment.get(name, "").strip().lower()

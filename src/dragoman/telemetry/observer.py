@@ -79,8 +79,7 @@ class Telemetry:
         self, bus: EventBus, background: Background, store: Store, private: Mapping[str, str] | None = None
     ) -> None:
         """Observe every turn that begins here from now on. `private` are strings that must not be
-        exported.
-        """
+        exported."""
         self._bus, self._store = bus, store
         self._private = private or {}
         bus.watchers.append(self._watch)

@@ -21,8 +21,7 @@ _SAMPLED_INSIDE = b"\x85\x01" + pack("<I", 0x301)
 
 def encode_span(span: SpanValue, longest: int | None = None) -> bytes:
     """Return one span, encoded as a part of a request. `longest` is the maximum number of characters of an
-    attribute.
-    """
+    attribute."""
     start = int(span.start * _NANO)
     inside = f"2208{span.parent}" if span.parent else ""
     usual = span.usual.encoded.get(longest)
@@ -49,8 +48,7 @@ def encode_head(
     resource: Mapping[str, object], schema: str, scope: str, version: str
 ) -> tuple[bytes, bytes, bytes]:
     """Return the constant parts of a request: the resource, the scope, and the address of the resource's
-    schema.
-    """
+    schema."""
     attributes = b""
     for name, value in sorted(resource.items()):
         data = _value(_plain(value), None)

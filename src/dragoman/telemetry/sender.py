@@ -181,8 +181,7 @@ class Sender:
         self, headers: dict[str, str], body: bytes, seconds: float
     ) -> tuple[str | None, float | None]:
         """Return why an attempt failed, and the seconds until the next one: None for no retry, 0 for the
-        default.
-        """
+        default."""
         try:
             request = Request(self._collector.url, body, headers, method="POST")
             with urlopen(request, timeout=max(0.1, seconds), context=self._tls) as response:

@@ -14,8 +14,7 @@ _log = logging.getLogger("dragoman.telemetry")
 
 def telemetry_from_environment(environment: Mapping[str, str] = os.environ) -> Telemetry | None:
     """Return the telemetry, or None if none is requested. Missing packages are logged, and also return
-    None.
-    """
+    None."""
     wanted = wanted_telemetry(environment)
     if not wanted.anything:
         return None

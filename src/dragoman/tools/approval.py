@@ -100,8 +100,7 @@ _WIDER = 2  # rules wider than the call, for one conversation: more would be too
 @dataclass(slots=True, frozen=True)
 class AnswerChoice:
     """A selectable answer: its label, its kind in the terms of the Agent Client Protocol, and the answer
-    itself.
-    """
+    itself."""
 
     name: str
     kind: str

@@ -220,8 +220,7 @@ def decide_with_grants(
     permission: str, patterns: Sequence[str], rules: Sequence[Rule], grants: Sequence[Rule]
 ) -> Ruling:
     """Return what the rules decide, then the grants if the rules ask. A denial by either is final, regardless
-    of which was given later.
-    """
+    of which was given later."""
     ruled = decide(permission, patterns, rules)
     given = decide(permission, patterns, [rule for rule in grants if rule.action == "deny"])
     if ruled.action != "deny" and given.action == "deny":
@@ -252,8 +251,7 @@ def may_be_shown(tool: Tool, pattern: str, authority: Authority) -> bool:
 
 def _bound(tool: Tool, patterns: Sequence[str], bounds: Sequence[Rule]) -> Ruling:
     """Return what the bounds decide. Without a matching bound, allow. Bounds on writing apply to every tool
-    that changes files.
-    """
+    that changes files."""
     permissions = dict.fromkeys(
         (tool.permission, "files.write") if changes_files(tool.permission) else (tool.permission,)
     )
@@ -325,8 +323,7 @@ REVIEWS: tuple[Review, ...] = get_args(Review)  # from lenient to strict
 
 def review_of(tool: Tool, *policies: ReviewPolicy | None, offered_as: str = "") -> Review:
     """Return the strictest review that the tool itself and these policies set, under any of the
-    tool's names.
-    """
+    tool's names."""
     wanted = [tool.review]
     for policy in policies:
         if isinstance(policy, str):

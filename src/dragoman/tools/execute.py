@@ -61,8 +61,7 @@ def as_json(value: Any) -> JsonValue:
 
 def whole_text(text: str) -> str:
     """Replace lone surrogates, which can be neither stored nor sent. File names that are not UTF-8 contain
-    them.
-    """
+    them."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
@@ -247,8 +246,7 @@ def failed(text: str) -> Outcome:
 
 def _describe(tool: Tool, error: BaseException) -> str:
     """Return what the model reads about an error: the text of a ToolFailed, otherwise the type of
-    the error.
-    """
+    the error."""
     if isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         return _describe(tool, error.exceptions[0])
     if isinstance(error, ToolFailed):

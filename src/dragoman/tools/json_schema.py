@@ -163,8 +163,7 @@ def _comparisons() -> dict[str, Any]:
 
 def _identity(value: JsonValue) -> Hashable:
     """Return equal keys for values that JSON schema calls equal: `1` and `1.0` are, `1` and `true`
-    are not.
-    """
+    are not."""
     match value:
         case bool():
             return ("bool", value)
@@ -181,8 +180,7 @@ def _identity(value: JsonValue) -> Hashable:
 
 def _faults(error: Fault) -> Iterator[InitErrorDetails]:
     """Turn a fault of jsonschema into pydantic's form, so that it is repaired and reported in the
-    same way.
-    """
+    same way."""
     where: Place = tuple(error.absolute_path)
     match error.validator:
         case "required":

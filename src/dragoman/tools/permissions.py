@@ -88,15 +88,13 @@ def changes_program(permission: str, patterns: Sequence[str]) -> bool:
 
 def changes_files(permission: str) -> bool:
     """Return whether a permission changes files. Everything but reading does: a custom tool can delete or
-    move files.
-    """
+    move files."""
     return permission.startswith("files.") and permission != "files.read"
 
 
 def is_protected(path: str) -> bool:
     """Return whether a path step has one of the names, in any spelling that some file system accepts
-    for it.
-    """
+    for it."""
     steps = (_bare(step) for step in re.split(r"[/\\]", path))
     return any(step in NAMES or step.endswith(_ENDS) or _SHORT.match(step) for step in steps)
 
@@ -121,8 +119,7 @@ def _bare(step: str) -> str:
 
 def _folded(step: str) -> str:
     """Remove what some file system ignores: case, other forms of a character, invisible ones, trailing dots
-    and spaces.
-    """
+    and spaces."""
     if not step.isascii():
         normal = unicodedata.normalize("NFKC", step)
         step = "".join(one for one in normal if unicodedata.category(one) != "Cf")
@@ -168,8 +165,7 @@ def hidden(permission: str, rules: Sequence[Rule]) -> bool:
 
 def is_known_later(permission: str) -> bool:
     """Return whether a pattern is about tools from a server, a message or an editor, which are not
-    known yet.
-    """
+    known yet."""
     return permission.startswith(("mcp.", "client.", "mcp_server"))
 
 
@@ -210,8 +206,7 @@ def _last_match(permission: str, pattern: str, rules: Sequence[Rule]) -> Ruling:
 
 def _other_spellings(permission: str, pattern: str) -> tuple[str, ...]:
     """Return other spellings: of a file, those that some file system accepts; of a page, those that some site
-    does (encoded characters, doubled slashes, other case).
-    """
+    does (encoded characters, doubled slashes, other case)."""
     if permission.startswith("files."):
         return spellings(pattern)
     if permission != _FETCH:
@@ -223,8 +218,7 @@ def _other_spellings(permission: str, pattern: str) -> tuple[str, ...]:
 
 def _is_of_its_site(rule: Rule, permission: str, page: str) -> bool:
     """Return whether a page is on the site that the rule allows: `*.example.org/*` must not match another
-    site's path.
-    """
+    site's path."""
     site, slash, _ = rule.pattern.partition("/")
     return (
         rule.action != "allow" or permission != _FETCH or not slash or matches(site, page.partition("/")[0])
@@ -233,8 +227,7 @@ def _is_of_its_site(rule: Rule, permission: str, page: str) -> bool:
 
 def _means(rule: Rule, path: str, others: tuple[str, ...]) -> bool:
     """Return whether a rule that does not match a path concerns another spelling of it, or would if spelled
-    differently itself.
-    """
+    differently itself."""
     own = spellings(rule.pattern)[0]
     if own == rule.pattern and others == (path,):
         return False

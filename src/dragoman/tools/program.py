@@ -69,8 +69,7 @@ def is_installed() -> bool:
 
 def programs_group(*, named: bool = False) -> Group:
     """Return the group, without tools if the extra is not installed. `named`: only on if explicitly switched
-    on.
-    """
+    on."""
     if not is_installed():
         return Group("programs", ())
     workers = _Workers()

@@ -100,8 +100,7 @@ def _module_name(file: Path) -> str:
 
 class _SourceLoader(SourceFileLoader):
     """Compiles the source each time. A file in `__pycache__` may differ from the source: it may have come
-    with an untrusted folder, and users review only the sources.
-    """
+    with an untrusted folder, and users review only the sources."""
 
     def path_stats(self, path: str) -> Any:
         raise OSError(f"{path} is compiled again")

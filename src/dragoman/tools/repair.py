@@ -30,8 +30,7 @@ _NO_NAME = re.compile(r"<\|.*|:\d{1,3}$|\(\)$", re.DOTALL)
 
 def repair_name(name: str, names: Iterable[str]) -> str | None:
     """Return the only tool whose name differs just in case, separators, a namespace or characters of
-    no name.
-    """
+    no name."""
     known = list(names)
     if name in known:
         return name

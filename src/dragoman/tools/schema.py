@@ -84,8 +84,7 @@ class Parameters:
 
     def validate(self, arguments: Arguments) -> BaseModel:
         """Return the arguments as the function takes them. Strict: raises ValidationError for any that do not
-        fit.
-        """
+        fit."""
         return self.model.model_validate_json(json_text(arguments), strict=True)
 
     def default(self, name: str) -> Any:
@@ -138,8 +137,7 @@ def takes(parameter: inspect.Parameter, kind: type) -> bool:
 
 def attribute(name: str) -> str:
     """Return the attribute of a pydantic model for a parameter: its name, unless pydantic uses that name
-    itself.
-    """
+    itself."""
     return f"parameter_{name}" if name.startswith("_") or hasattr(BaseModel, name) else name
 
 
@@ -148,8 +146,7 @@ MOST_FAULTS = 20  # reported together: a model does not fix more of them in one 
 
 def problems(error: ValidationError) -> str:
     """Describe what is wrong with the arguments, where, and what was expected, so that a model can
-    fix them.
-    """
+    fix them."""
     lines = []
     faults = error.errors(include_url=False)
     for fault in faults[:MOST_FAULTS]:

@@ -1,6 +1,5 @@
 """Turn tools into Python signatures from their JSON schemas, for a model to read and a type checker
-to use.
-"""
+to use."""
 
 from __future__ import annotations
 

@@ -54,8 +54,7 @@ def load_yaml(text: str) -> Any:
 
 def _find_fault(text: str) -> str | None:
     """Return the first fault, found before any value is built from the text, so that nothing has
-    grown yet.
-    """
+    grown yet."""
     import yaml
 
     depth = nodes = 0
@@ -86,8 +85,7 @@ BIGGEST = 200_000  # bytes of one file
 @dataclass(slots=True, frozen=True)
 class Skill:
     """The content of one folder. `always`: the whole text is in the system prompt, not only a line of the
-    index.
-    """
+    index."""
 
     name: str
     description: str
@@ -226,8 +224,7 @@ def _split_front_matter(text: str) -> tuple[dict[str, Any], str]:
 
 def cut_skill(text: str) -> tuple[str, str, str, str]:
     """Return the line of dashes, the front matter, the second line of dashes, and the rest; joined,
-    the text.
-    """
+    the text."""
     first, _, rest = text.partition("\n")
     if first.strip() != "---":
         raise ValueError(
@@ -318,8 +315,7 @@ def _files(folder: Path) -> list[Path]:
 
 def _mark(file: Path) -> tuple[object, ...] | None:
     """Return a mark that changes when the file is written, even if another file replaces it in the same
-    moment.
-    """
+    moment."""
     try:
         found = file.stat()
     except OSError:

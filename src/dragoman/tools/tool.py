@@ -77,8 +77,7 @@ class WantedCall:
 
 class InnerCalls(Protocol):
     """A running program's access to its turn: calls like any other, which belong to the program's
-    own call.
-    """
+    own call."""
 
     began: float  # when it first started
     tools: Mapping[str, Tool]
@@ -95,8 +94,7 @@ class InnerCalls(Protocol):
 
     async def next_result(self, numbers: Sequence[int]) -> tuple[int, ToolCall]:
         """Wait for the first of these to end, in the order of their facts. Raises ToolFailed if a user
-        stopped all calls.
-        """
+        stopped all calls."""
 
     async def value_of(self, call: ToolCall) -> object:
         """Return the whole result, even if the model would be shown less."""
@@ -144,8 +142,7 @@ class ToolContext(Generic[Deps]):
     @property
     def idempotency_key(self) -> str:
         """A key that stays the same if the call runs again after a crash. Pass it to services that accept
-        one.
-        """
+        one."""
         return f"{self.turn}:{self.call}"
 
     def inside_workspace(self, path: str) -> Path:
@@ -213,8 +210,7 @@ class Tool:
 
     def always_wider(self, arguments: Arguments) -> tuple[Rule, ...]:
         """Return wider rules that a user can choose instead: from the tool's own narrow ones to everything it
-        does.
-        """
+        does."""
         own = self.wider(arguments) if self.wider is not None else ()
         patterns = dict.fromkeys((*own, "*"))
         exact = {rule.pattern for rule in self.always(arguments)}

@@ -256,8 +256,7 @@ class Offer:
 
     def find(self, name: str) -> tuple[str, Tool] | None:
         """Return the tool a model means, by its exact name or a spelling of it. A deferred one only by its
-        exact name (L4).
-        """
+        exact name (L4)."""
         meant = repair_name(name, self.tools)
         if meant is not None:
             return meant, self.tools[meant]
@@ -280,7 +279,6 @@ def _with_group(group: str, tool: str) -> str:
 
 def _numbered(name: str, taken: Container[str]) -> str:
     """Return a free name for a tool of a source. A source can add any tool at any time, and must not end
-    turns.
-    """
+    turns."""
     names = (f"{name[: 63 - len(str(number))]}_{number}" for number in count(2))
     return next(one for one in names if one not in taken)

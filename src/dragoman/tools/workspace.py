@@ -1,6 +1,5 @@
 """Access files of the workspace by the paths a model gives, which never lead out of it, even through
-links.
-"""
+links."""
 
 from __future__ import annotations
 
@@ -66,8 +65,7 @@ def inside(workspace: Path | None, path: str) -> Path:
 
 def steps_of(path: str) -> tuple[str, ...]:
     """Return the names from the workspace down to the file. `a/../b` is `b`: no link is ever followed on the
-    way.
-    """
+    way."""
     _check(path)
     steps: list[str] = []
     for step in path.replace(os.sep, "/").split("/"):
@@ -104,8 +102,7 @@ def below(folder: str, name: str) -> str:
 
 def on_one_line(path: str) -> str:
     """Return a path unchanged, unless it contains line breaks and could look like several names: then quote
-    it as git does.
-    """
+    it as git does."""
     breaks = any(unicodedata.category(one) in ("Cc", "Zl", "Zp") for one in path)
     return quoted(path) if breaks else path
 

@@ -69,8 +69,7 @@ class TurnOptions:
 
     def under(self, later: TurnOptions) -> TurnOptions:
         """Return these options overridden by `later`. Values resolved at the start are left out, to be
-        resolved again.
-        """
+        resolved again."""
         return TurnOptions(
             model=later.model or self.model,
             mode=later.mode or self.mode,
@@ -400,7 +399,6 @@ def renewed(fact: str, settings: Mapping[str, JsonValue]) -> str:
 
 def options_in(facts: Sequence[Any]) -> TurnOptions:
     """Return the options a turn was started with, from its stored facts. Defaults if its first fact is
-    missing.
-    """
+    missing."""
     first = FACT.load(facts[0]) if facts else None
     return first.options if isinstance(first, TurnStarted) else TurnOptions()

@@ -241,8 +241,7 @@ def replay(facts: Iterable[Fact]) -> Turn:
 
 def advance(turn: Turn, fact: Fact) -> Turn:
     """Return the turn after this fact, without changing the given one. Raise IllegalFact if it is not
-    allowed.
-    """
+    allowed."""
     target = TURN[turn.state].get(type(fact))
     if target is None:
         raise IllegalFact(f"{_name(fact)}, but the turn is {turn.state}")

@@ -156,8 +156,7 @@ def spec_of_schema(schema: Mapping[str, Any], retries: int = _RETRIES) -> Output
 
 def read_answer(text: str, *, wrapped: bool) -> JsonValue:
     """Return the JSON value in a text: the whole text, or the first value in it. Raise Unfit if none is
-    found.
-    """
+    found."""
     value = _first_value(text)
     if wrapped and isinstance(value, dict) and value.keys() == {_WRAPPED}:
         return value[_WRAPPED]

@@ -153,8 +153,7 @@ def _in_snake_case(name: str) -> str:
 
 class Plugin:
     """The base class of plugins. Hooks do nothing here. Each states when it runs, in which order, and the
-    effect of an error.
-    """
+    effect of an error."""
 
     required = False  # whether a send must not disable it
     tools: Sequence[Tool | Group | Source] = ()  # tools it adds to the runtime
@@ -197,8 +196,7 @@ class Plugin:
 
     async def on_turn_end(self, turn: TurnView) -> None:
         """Once, after success or cancel and before the cleanups, in registration order. Not after an error.
-        An error ends the turn as failed.
-        """
+        An error ends the turn as failed."""
 
     async def before_calls(self, calls: PlannedCalls, turn: TurnView) -> None:
         """Once for every reply with calls, also unknown and malformed ones, in registration order. Can skip
@@ -218,8 +216,7 @@ class Plugin:
 
     async def after_tool(self, call: ToolCall, result: ToolResult, turn: TurnView) -> ToolResult | None:
         """After a call ran, in reverse registration order. The returned value replaces the result. None keeps
-        it. An error ends the turn.
-        """
+        it. An error ends the turn."""
 
     async def system_prompt(self, text: str, turn: TurnView) -> str:
         """Before every request, in registration order. Receives the prompt of the previous plugin. An error
@@ -338,8 +335,7 @@ _PLAIN = ("on_stream_data", "on_event")
 
 def check(plugin: object) -> Plugin:
     """Check a plugin's hooks and return it: a misspelled hook would never run, a plain function would fail
-    late.
-    """
+    late."""
     if not isinstance(plugin, Plugin):
         raise ConfigError(f"{plugin!r} is not a plugin. Pass an object of a class that inherits from Plugin.")
     for name, method in inspect.getmembers(type(plugin), inspect.isfunction):

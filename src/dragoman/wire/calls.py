@@ -219,8 +219,7 @@ class _ArrivingCall:
 
     def goes_on(self, name: str | None, arguments: RawArguments) -> bool:
         """Return whether a chunk with another ID continues this call: some providers invent an ID for every
-        chunk.
-        """
+        chunk."""
         if name or not arguments:
             return False
         if isinstance(arguments, str) and not arguments.lstrip().startswith(("{", '"')):

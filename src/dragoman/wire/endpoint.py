@@ -75,8 +75,7 @@ class Endpoint:
     @property
     def secrets(self) -> tuple[str, ...]:
         """Strings that must not appear in any message: keys, and the longer values of headers that a user
-        set.
-        """
+        set."""
         return (*self.auth.secrets, *(value for value in self.headers.values() if len(value) >= 12))
 
     def _at(self, path: str, query: Mapping[str, str]) -> str:

@@ -128,8 +128,7 @@ def drop_field(body: Body, name: str) -> None:
 
 def loosen_tools(body: Body) -> None:
     """Turn off strict mode for tools. On Messages, remove the keyword. OpenAI would take its absence as
-    strict.
-    """
+    strict."""
     config = body.get("toolConfig")
     tools = config.get("tools") if isinstance(config, dict) else body.get("tools")
     for tool in tools if isinstance(tools, list) else ():
@@ -314,8 +313,7 @@ class Learned:
         self, error: ProviderError, request: Request, *, wire: str, may_write_calls: bool
     ) -> str | None:
         """Learn from an error. Return what is done differently from now on, in words for users. None if
-        nothing.
-        """
+        nothing."""
         if not may_teach(error):
             return None
         if request.output is not None and not self.no_schema and _SCHEMA.search(error.message):
@@ -420,8 +418,7 @@ class Learned:
 
     def trim(self, body: dict[str, JsonValue], only: frozenset[str] | None = None) -> dict[str, JsonValue]:
         """Return a body without the refused fields, or only without those in `only`, and with
-        accepted names.
-        """
+        accepted names."""
         for old, new in self.renamed.items():
             if old in body:
                 body[new] = body.pop(old)

@@ -165,8 +165,7 @@ def check_options(
 
 def refuse_together(model: str, options: Options, first: str, second: str) -> None:
     """Raise BadRequest that names both options, if both are set for a provider that accepts only one
-    of them.
-    """
+    of them."""
     if options.get(first) is not None and options.get(second) is not None:
         raise BadRequest(sentence("option.together", model=model, first=first, second=second))
 
@@ -246,8 +245,7 @@ def with_tool_choice(request: Request) -> Request:
 
 def hosted_tools(options: Options) -> list[JsonValue]:
     """Return the provider's own tools that are requested. A string means a tool of that type without
-    settings.
-    """
+    settings."""
     wanted = options.get("hosted_tools")
     tools = wanted if isinstance(wanted, list) else []
     return [{"type": tool} if isinstance(tool, str) else tool for tool in tools]

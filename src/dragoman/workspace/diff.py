@@ -176,8 +176,7 @@ def renames_of(
 
 def diff_texts(path: str, old: bytes | None, new: bytes | None) -> FileDiff:
     """Return the diff of one file that would be written, for an approval request. Truncated if bytes are not
-    text.
-    """
+    text."""
     before = Side(FileState("file", 0o644), old) if old is not None else None
     after = Side(FileState("file", 0o644), new) if new is not None else None
     found = _file_diff(path, before, after, None)

@@ -165,8 +165,7 @@ class OpenFolder:
 
     def _own(self, name: str) -> str:
         """Return the system's name of an entry to remove or replace: it may be a link, since that is not
-        followed.
-        """
+        followed."""
         return name if self.fd is not None else str(Path(os.path.realpath(self.path), name))
 
 

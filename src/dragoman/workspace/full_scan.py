@@ -64,8 +64,7 @@ class WholeLooks:
 
     def look(self, known: Known, keep: Callable[[bytes], str], earlier: IgnoreReader | None) -> Look:
         """Scan everything that is not ignored, and compare it with what is known. Raises LookStopped if it is
-        too much.
-        """
+        too much."""
         if self._too_big is not None and time.monotonic() < self._too_big[0]:
             raise LookStopped(self._too_big[1])
         last, self._last = self._last, None  # Reports are taken only once: a failed scan loses them.
@@ -120,8 +119,7 @@ class WholeLooks:
         earlier: IgnoreReader | None,
     ) -> bool:
         """Return whether everything unreported is unchanged since the last scan, and ignored by the same
-        rules.
-        """
+        rules."""
         if known is not last[0] or (earlier is not None and earlier.walk is not last[1].walk):
             return False
         if any(name in IGNORE_FILES for names in reported.values() for name in names):

@@ -23,8 +23,7 @@ _MOST_OPEN = 16
 
 class Histories:
     """All histories. `folder` contains the records. None if they have no place. Without `records`, nothing
-    new is recorded.
-    """
+    new is recorded."""
 
     def __init__(
         self,
@@ -196,8 +195,7 @@ def finish_reverts(histories: Histories) -> None:
 @contextmanager
 def _alone(histories: Histories, patience: float) -> Iterator[Path]:
     """Yield the path of the note, while no other program reverts in several folders. First undo an unfinished
-    revert.
-    """
+    revert."""
     assert histories.folder is not None
     note = histories.folder / _NOTE
     with locked(histories.folder / _LOCK, patience):

@@ -14,8 +14,7 @@ _STAR_BEFORE_STAR = re.compile(rf"\[\^/\]\*((?:{_SIGN})*?)(?=\[\^/\]\*)", re.DOT
 
 class IgnorePattern(GitIgnoreSpecPattern):
     """A line as git reads it, without slow matching: folders can be untrusted, and `re` blocks all
-    threads.
-    """
+    threads."""
 
     @classmethod
     def pattern_to_regex(cls, pattern: str | bytes) -> tuple[str | bytes | None, bool | None]:  # type: ignore[override]

@@ -29,8 +29,7 @@ _GLANCE = 0.01  # seconds between two attempts
 @contextmanager
 def locked(path: Path, patience: float) -> Iterator[None]:
     """Hold the lock. Raises StoreUnavailable if another program keeps it for longer than `patience` seconds,
-    or locking is impossible.
-    """
+    or locking is impossible."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)

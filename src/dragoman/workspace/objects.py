@@ -162,8 +162,7 @@ class SnapshotFile:
 
     def load_files(self, path: str | None = None) -> Iterator[tuple[str, FileState, Status]]:
         """Yield what is known of everything, or of one path, the folders above it, and everything
-        below it.
-        """
+        below it."""
         query = "SELECT path, kind, mode, object, size, changed, bytes, inode FROM files"
         values: list[str] = []
         if path is not None:

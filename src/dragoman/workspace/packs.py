@@ -31,8 +31,7 @@ def compress_together(parts: Iterable[bytes]) -> bytes:
 
 def next_batch(file: SnapshotFile) -> list[tuple[str, bytes]]:
     """Return enough objects for one pack: recorded ones outside any pack, with those of a path side
-    by side.
-    """
+    by side."""
     batch: list[tuple[str, bytes]] = []
     size = 0
     for name in _loose(file):

@@ -92,8 +92,7 @@ class Records:
 
     def told_from_new(self, changes: Sequence[FileChange]) -> list[FileChange]:
         """Return the changes without files that may be old. Before the first full scan, an unseen file is not
-        necessarily new, unless a call has named its path.
-        """
+        necessarily new, unless a call has named its path."""
         watched = {path for record in self.opened() for path in record.paths}
         named = {"/".join(path.split("/")[:end]) for path in watched for end in range(1, path.count("/") + 2)}
         return [change for change in changes if change.before is not None or change.path in named]
@@ -161,8 +160,7 @@ class Records:
 
     def settle_leaf(self, record: int, *, moved: bool) -> None:
         """Mark a revert's move as done. If it moved nothing, a later revert must not move the conversation
-        back.
-        """
+        back."""
         nowhere = "" if moved else ", leaf_before = NULL, leaf_after = NULL"
         self._db.execute(f"UPDATE records SET leaf_moved = 1{nowhere} WHERE id = ?", (record,))
 
@@ -261,8 +259,7 @@ def write_journal(file: SnapshotFile, record: ChangeRecord, *, moves: bool) -> i
 
 def read_journal(file: SnapshotFile) -> Iterator[tuple[int, ChangeRecord, bool]]:
     """Yield unfinished reverts of killed programs: the number, the record, and whether the conversation was
-    to move.
-    """
+    to move."""
     for number, text in file.db.execute("SELECT id, body FROM journal ORDER BY id").fetchall():
         body = json.loads(text)
         before, after = body["leaf"] or (None, None)

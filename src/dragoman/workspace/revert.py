@@ -46,8 +46,7 @@ def plan_revert(
     records: Sequence[ChangeRecord], now: Callable[[str], FileState | None], read: Contents
 ) -> RevertPlan:
     """Plan a revert to the state before the first of these records. `now` returns the current state of a
-    path.
-    """
+    path."""
     first: dict[str, FileState | None] = {}
     last: dict[str, FileState | None] = {}
     broken: set[str] = set()
@@ -223,8 +222,7 @@ class _Carrier:
 
     def _open_up(self, change: FileChange) -> Conflict | None:
         """Make a folder writable, because its content could not be removed otherwise. Its mode is set at the
-        end.
-        """
+        end."""
         with (
             suppress(FileNotFoundError, NotADirectoryError),
             open_folder(self._root, _above(change.path)) as folder,

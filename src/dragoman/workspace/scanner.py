@@ -376,8 +376,7 @@ def _steady(found: os.stat_result) -> Status:
 
 def _hidden_as(name: str, folder: bool) -> str:
     """Return the name under which a rule hides it: a rule may hide a folder, and not a file with the same
-    name.
-    """
+    name."""
     return f"{name}/" if folder else name
 
 

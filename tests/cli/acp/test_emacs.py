@@ -32,8 +32,7 @@ def play(body: Body) -> Reply:
 
 async def test_emacs_is_served_from_its_first_message_to_its_last(tmp_path: Path) -> None:
     """The recording covers modes, a file in the prompt, an approved call written by the editor, a
-    cancellation, and sessions (F2).
-    """
+    cancellation, and sessions (F2)."""
     async with loopback(play) as model, asyncio.timeout(PATIENCE):
         settings(tmp_path, model)
         process = await asyncio.create_subprocess_exec(

@@ -1,6 +1,5 @@
 """Check faults and omissions of editors, MCP servers that they name, and requests answered elsewhere
-first.
-"""
+first."""
 
 from __future__ import annotations
 
@@ -40,8 +39,7 @@ pytestmark = pytest.mark.slow
 
 async def exchange(folder: Path, *lines: str | bytes, answers: int = 0) -> list[dict[str, Any]]:
     """Return the program's answers to these lines: one line of JSON each, or this number of lines, and no
-    more.
-    """
+    more."""
     process = await asyncio.create_subprocess_exec(
         *python(*ACP),
         cwd=folder,

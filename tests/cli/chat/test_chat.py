@@ -175,8 +175,7 @@ def test_an_editor_that_fails_changes_nothing_and_an_interrupt_in_one_is_its_own
 
 def test_of_a_change_some_hunks_are_made_and_one_is_edited(stage: Path) -> None:
     """The user decides hunk by hunk, as in `git add --patch`, and the model receives what was
-    written (B2).
-    """
+    written (B2)."""
     (stage / "poem.txt").write_text(POEM, "utf-8")
     somebody = person(stage)
     somebody.says("revise")

@@ -14,8 +14,7 @@ pytestmark = pytest.mark.slow
 
 async def test_instructions_of_a_project_are_in_the_prompt_once_it_is_trusted(tmp_path: Path) -> None:
     """This also holds without a settings file. Of two files, the first counts, and a change needs trust again
-    (P11, R2).
-    """
+    (P11, R2)."""
     async with visit(tmp_path) as here:
         here.write("src/AGENTS.md", "Say ahoy.")
         here.write("src/CLAUDE.md", "Say nothing.")

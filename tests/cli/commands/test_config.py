@@ -72,8 +72,7 @@ def test_everything_that_is_wrong_with_the_settings_is_told_at_once(
     stage: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Errors in files and in the environment are listed together, each once, on a separate line, with its
-    place (R1).
-    """
+    place (R1)."""
     (stage / "wrong.toml").write_text(MISTAKES)
     monkeypatch.setenv("DRAGOMAN_SERVER_PORT", "many")
     monkeypatch.setenv("DRAGOMAN_WORKSPACE", "nowhere")

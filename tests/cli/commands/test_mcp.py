@@ -160,8 +160,7 @@ def test_a_server_is_taken_out_of_the_file_that_it_stands_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The web UI adds servers to the user's own file. If both files have the server, the effective entry is
-    removed.
-    """
+    removed."""
     own, here = tmp_path / "config" / "dragoman" / "dragoman.toml", tmp_path / "dragoman.toml"
     own.parent.mkdir(parents=True)
     own.write_text("[mcp.mine]\ncommand = 'a'\n[mcp.both]\ncommand = 'a'\n")

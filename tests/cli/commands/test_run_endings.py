@@ -142,8 +142,7 @@ async def test_what_was_learned_is_told_beside_the_answer(tmp_path: Path) -> Non
 
 def _messages_in(store: Path) -> int:
     """Return the number of stored messages: a request can be sent just before the reply that it returns is
-    stored.
-    """
+    stored."""
     with closing(sqlite3.connect(store)) as db:
         return int(db.execute("SELECT count(*) FROM messages").fetchone()[0])
 

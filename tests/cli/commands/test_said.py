@@ -1,6 +1,5 @@
 """Check messages about typos in settings and names, tables at a terminal, and findings of doctor and
-tools.
-"""
+tools."""
 
 from __future__ import annotations
 

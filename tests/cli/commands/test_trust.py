@@ -48,8 +48,7 @@ def person(here: Visit, *arguments: str) -> Person:
 @pytest.mark.parametrize("command", ACTING, ids=" ".join)
 async def test_no_command_acts_on_a_folder_that_is_not_trusted(here: Visit, command: tuple[str, ...]) -> None:
     """No code, program, request or prompt of the folder is used, and the output names the command that trusts
-    it (P11).
-    """
+    it (P11)."""
     here.prepare('model = "anthropic/claude-sonnet-4-6"\n')
     ended = await here.run(*command)
     assert here.traces == set()
@@ -303,8 +302,7 @@ async def test_only_ones_own_file_and_flags_move_an_address_with_its_key(here: V
 )
 async def test_what_others_can_write_is_never_used(here: Visit, name: str, mode: int) -> None:
     """This holds whatever the user answers. A sticky folder such as /tmp counts as writable by
-    others (P11).
-    """
+    others (P11)."""
     here.prepare()
     await here.run("trust")
     (here.folder / name).chmod(mode)
@@ -402,8 +400,7 @@ async def test_compiled_code_that_came_with_a_folder_is_not_run(here: Visit) -> 
 
 async def test_what_a_person_writes_by_a_command_is_trusted_at_once(here: Visit) -> None:
     """This holds if the file is new or was trusted before. Otherwise the trust of the rest is unchanged
-    (P11).
-    """
+    (P11)."""
     await here.run("mcp", "add", "one", "--", "true")
     ended = await here.run("mcp", "list")
     assert (ended.out.split("\t")[0], ended.err) == ("one", "")

@@ -197,8 +197,7 @@ async def test_a_subagent_that_was_interrupted_goes_on_with_the_turn_that_called
 
 async def test_a_chat_does_not_go_on_unasked_with_what_others_left(tmp_path: Path) -> None:
     """The chat reports such a turn instead. A request costs money, and could go to a model that is meant for
-    another purpose (T14).
-    """
+    another purpose (T14)."""
     from tests.cli.person import Person
 
     async with loopback(STALLS) as server:

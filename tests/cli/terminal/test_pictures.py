@@ -100,8 +100,7 @@ def test_each_terminal_is_shown_what_it_understands(
 
 def test_a_picture_that_is_a_program_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pillow passes PostScript to Ghostscript, and a file that a model or a page calls an image can be
-    PostScript.
-    """
+    PostScript."""
     ran = tmp_path / "ran"
     ghostscript = tmp_path / "gs"
     ghostscript.write_text(f"#!/bin/sh\ntouch {ran}\n")

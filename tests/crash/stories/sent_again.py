@@ -13,8 +13,7 @@ _SAID, _KEY = "go", "the only one"
 
 class SentAgain(Story):
     """The store has the conversation, the turn and the key, or none of them. Either way the repeated send
-    leads to one turn, whose call runs once (key × crash).
-    """
+    leads to one turn, whose call runs once (key × crash)."""
 
     def script(self, request: Request, stage: Stage) -> Line:
         return says("Done") if made(request) else calls("writes", n=1)

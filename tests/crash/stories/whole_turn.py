@@ -27,8 +27,7 @@ _CALLS = [
 
 class Appends(Plugin):
     """Appends one message immediately and one deferred after the first reply, and requests a step after the
-    last.
-    """
+    last."""
 
     async def on_after_request(self, reply: Message, turn: TurnView, append: Appender) -> None:
         if turn.turn.step == 1:

@@ -158,8 +158,7 @@ def test_a_stored_turn_reads_as_it_did_while_it_ran(turn: list[e.Event]) -> None
 @given(turns(), st.data())
 def test_a_turn_that_goes_on_elsewhere_reads_as_one(turn: list[e.Event], data: st.DataObject) -> None:
     """Output that the first owner showed and the second one has stored is shown once. Output that was only
-    begun aborts the reply (F1 × S3).
-    """
+    begun aborts the reply (F1 × S3)."""
     steps = [at for at, event in enumerate(turn) if isinstance(event, e.StepStart)]
     cut = data.draw(st.integers(0, len(turn) - 1))
     begun = max((at for at in steps if at <= cut), default=cut)

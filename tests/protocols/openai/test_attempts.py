@@ -40,8 +40,7 @@ async def test_what_is_sent_again_after_a_restart_is_answered_by_the_turn_that_i
     tmp_path: Path, api: str
 ) -> None:
     """This holds while the turn runs and when it is over. The same request without the header of an SDK
-    starts a new turn (S3 × F2).
-    """
+    starts a new turn (S3 × F2)."""
     gate = asyncio.Event()
     wait = waiting(gate)
 
@@ -94,8 +93,7 @@ async def test_so_is_a_history_of_another_program_that_ends_with_its_own_results
 @pytest.mark.parametrize("api", ["chat", "responses"])
 async def test_a_retry_joins_a_turn_that_was_cancelled(tmp_path: Path, api: str) -> None:
     """The client that disconnected has cancelled the turn, and no tool runs twice for the retry. The same
-    request, counted as the first, begins a new turn (T6 × T14: retry x cancelled turn).
-    """
+    request, counted as the first, begins a new turn (T6 × T14: retry x cancelled turn)."""
     ran: list[str] = []
     gate = asyncio.Event()
 

@@ -59,8 +59,7 @@ async def test_another_ending_of_a_history_is_a_branch(tmp_path: Path) -> None:
 
 async def test_a_history_from_elsewhere_is_stored_with_its_calls(tmp_path: Path) -> None:
     """It is stored as output of another model. A history that differs, or that belongs to another user, is
-    not continued (F1, S1).
-    """
+    not continued (F1, S1)."""
     called_before: Any = {
         "role": "assistant",
         "content": None,

@@ -144,8 +144,7 @@ async def test_results_that_came_to_nothing_are_answered_when_they_are_sent_agai
     tmp_path: Path, line: Line
 ) -> None:
     """The retry uses the options of the repeated request, and the next message continues from there (T6, T8 ×
-    F2).
-    """
+    F2)."""
     script = [says("I look.") + calls("where"), line, says("In Rome."), says("Five.")]
     async with called(tmp_path, script) as (client, site):
         messages = await brought(client)

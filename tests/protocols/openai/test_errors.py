@@ -168,8 +168,7 @@ async def test_requests_that_nobody_would_send_are_errors_in_openais_form(tmp_pa
 
 async def test_what_is_wrong_is_named_as_the_caller_wrote_it(tmp_path: Path) -> None:
     """The error names the place and what would be valid there, not the types that were tried on the
-    way (F3).
-    """
+    way (F3)."""
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
     wrong: list[tuple[str, Any, str | None, str]] = [
         (

@@ -22,8 +22,7 @@ HERE = Path(__file__).resolve().parents[1] / "openai_node"
 @pytest.mark.long
 async def test_the_sdk_for_node_talks_calls_and_comes_back(tmp_path: Path) -> None:
     """The test covers tools that it runs itself in a stream, chains of responses, the background, and errors
-    (F2).
-    """
+    (F2)."""
     sdk = (
         (await asyncio.to_thread(installed, "protocols/openai_node"))
         / "node_modules"

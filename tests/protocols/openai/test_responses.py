@@ -133,8 +133,7 @@ async def test_items_of_ours_may_be_named_by_their_ids(tmp_path: Path) -> None:
 
 async def test_a_stateless_caller_sends_sealed_reasoning_back(tmp_path: Path) -> None:
     """The caller sends its whole history without IDs. Only this user can use the sealed reasoning
-    (F1, F3).
-    """
+    (F1, F3)."""
     script = [
         Line("", thinks="Where?") + calls("where"),
         Line("Rome.", thinks="So."),

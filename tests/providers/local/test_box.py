@@ -160,8 +160,7 @@ def test_it_is_plain_that_it_errs() -> None:
 @slow
 async def test_what_a_server_has_read_is_there_for_the_next_one(weights: Path, tmp_path: Path) -> None:
     """The first server processes the tools. A second one loads that from a file, which holds no user's text
-    (W2).
-    """
+    (W2)."""
     (tmp_path / "dragoman.toml").write_text(
         f'providers.local.models.mine = {{ file = "{weights.as_posix()}", adapter = "smollm2-tools.gguf" }}'
     )

@@ -98,8 +98,7 @@ async def test_d1_several_lines_are_several_calls() -> None:
 
 async def test_d1_what_is_to_be_written_is_found_first() -> None:
     """No empty file is written in the same reply as the call that finds its text, and a notice reports it
-    (D1).
-    """
+    (D1)."""
     lines = 'call: current_time {}\ncall: write_file {"path": "now.txt", "text": ""}'
     events, _ = await replied(asked("Save the time in now.txt"), writes(lines))
     assert [call.tool for call in calls_of(events)] == ["current_time"]

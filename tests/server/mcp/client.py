@@ -40,8 +40,7 @@ class PlayedPerson:
 
 def settings(folder: Path, *lines: str, base_url: str = "http://127.0.0.1:9/v1") -> None:
     """Write settings for a folder with its own store and, by default, a model endpoint that does not
-    answer.
-    """
+    answer."""
     (folder / "home").mkdir(exist_ok=True)
     head = ['model = "stage/model"', f'store = "{folder / "home" / "chat.db"}"']
     stage = ["[providers.stage]", f'base_url = "{base_url}"', 'wire = "openai_chat"']

@@ -49,8 +49,7 @@ async def stored(folder: Path) -> tuple[Store, str]:
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_tool_is_called_and_the_call_is_stored(tmp_path: Path, mode: str) -> None:
     """In both versions of the protocol, an allowed call runs and is stored as a turn like any other
-    (F1, F2).
-    """
+    (F1, F2)."""
     settings(tmp_path)
     (tmp_path / "a.txt").write_text("hello\n")
     async with over_stdio(tmp_path, "--allow", "files.read", mode=mode) as client:
@@ -70,8 +69,7 @@ async def test_a_tool_is_called_and_the_call_is_stored(tmp_path: Path, mode: str
 @pytest.mark.parametrize("mode", MODES)
 async def test_what_no_rule_allows_is_asked_about(tmp_path: Path, mode: str) -> None:
     """A client that can ask shows the diff of the pending write, and its answer covers this client
-    once (P3).
-    """
+    once (P3)."""
     settings(tmp_path)
     person = PlayedPerson("Allow in this conversation")
     async with over_stdio(tmp_path, mode=mode, elicitation_callback=person) as client:
@@ -87,8 +85,7 @@ async def test_what_no_rule_allows_is_asked_about(tmp_path: Path, mode: str) -> 
 
 async def test_who_is_asked_by_a_tool_may_answer_in_other_words(tmp_path: Path) -> None:
     """A form cannot offer choices with free text, so the choices are listed in the description of the field
-    (F3).
-    """
+    (F3)."""
     settings(tmp_path, 'allow = ["*"]')
     person = PlayedPerson("Neither")
     async with over_stdio(tmp_path, elicitation_callback=person) as client:
@@ -172,8 +169,7 @@ async def test_where_nobody_can_be_asked_the_rule_is_named_that_would_allow_it(
 async def test_a_question_outlives_the_server(tmp_path: Path) -> None:
     """A call that the client repeats with the answer resumes in a new process without another approval
     request. A client that lost the result, or whose request was answered elsewhere, receives the result
-    (S3, P6).
-    """
+    (S3, P6)."""
     settings(tmp_path)
     arguments = {"path": "a.txt", "text": "one\n"}
     able = PlayedPerson("Allow once")
@@ -377,8 +373,7 @@ async def test_what_is_for_a_team_is_offered_to_its_members_alone(tmp_path: Path
 
 async def test_agents_that_a_rule_denies_are_not_there(tmp_path: Path) -> None:
     """A denied agent is not offered. If tasks are denied, no agent is offered, and if writes are denied, no
-    tool that writes files is offered (P2).
-    """
+    tool that writes files is offered (P2)."""
     settings(tmp_path, "[agents.helper]", 'prompt = "Help."', "[agents.idler]", 'prompt = "Wait."')
     async with over_stdio(tmp_path, "--deny", "task:idler") as client:
         offered = {tool.name for tool in (await client.list_tools()).tools}

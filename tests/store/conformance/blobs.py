@@ -50,8 +50,7 @@ class BlobConformance:
 
     async def test_large_ones_come_and_go_in_pieces(self, tmp_path: Path) -> None:
         """Bytes written in chunks have the same key as bytes written together, and every part is readable
-        (S4).
-        """
+        (S4)."""
         one, other = await self.make(tmp_path), await self.make(tmp_path)
         data = bytes(range(251)) * 20_000
         for kind in (data, b"short", b""):

@@ -152,8 +152,7 @@ class DeletionConformance(Suite):
 
     async def test_files_at_providers_are_known_until_nobody_needs_them(self, tmp_path: Path) -> None:
         """Every process knows the file, the first of two identical uploads counts, and none is used after it
-        expires (M3 × S1).
-        """
+        expires (M3 × S1)."""
         now = time.time()
         end = now + 1000.0
         mine, other = (ProviderFile("acme:key", "a" * 64, f"file-{n}", expires=end) for n in (1, 2))

@@ -1,6 +1,5 @@
 """Tests for every store: live events have numbers, reach followers in other processes, and go with their
-turn.
-"""
+turn."""
 
 from __future__ import annotations
 

@@ -205,8 +205,7 @@ class FactConformance(Suite):
         self, tmp_path: Path
     ) -> None:
         """A follow signal does not count as an answer, and a cancel does. A caller can still list every turn
-        (T14, N2).
-        """
+        (T14, N2)."""
         async with self.opened(tmp_path) as store:
             await scene.begun(store)
             await store.release("turn_1", 1)

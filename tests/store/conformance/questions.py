@@ -190,8 +190,7 @@ class QuestionConformance(Suite):
         self, tmp_path: Path
     ) -> None:
         """A task has no more permissions than its giver, and allowing something there does not allow it here
-        (P9).
-        """
+        (P9)."""
         async with self.opened(tmp_path) as store:
             await store.add_conversation(Conversation("conv_1"))
             await store.add_conversation(Conversation("conv_2", parent="conv_1", call="call_1"))

@@ -76,8 +76,7 @@ class TurnConformance(Suite):
 
     async def test_a_key_is_taken_once_and_with_its_turn(self, tmp_path: Path) -> None:
         """One of several simultaneous sends in two processes starts. A turn that cannot start leaves no key,
-        and a key belongs to the conversation's owner.
-        """
+        and a key belongs to the conversation's owner."""
         key, now = SendKey("k", "sum", since=0.0), time.time()
         async with self.opened(tmp_path) as store, self.opened(tmp_path) as other:
             missing = replace(scene.start(9, parent="msg_9"), key=key, opens=scene.CONVERSATION)
@@ -203,8 +202,7 @@ class TurnConformance(Suite):
 
     async def test_nobody_passes_those_who_wait_in_line(self, tmp_path: Path) -> None:
         """A later turn cannot pass one that is queued before it, neither while the next one has not started,
-        nor when a caller starts it early (T4).
-        """
+        nor when a caller starts it early (T4)."""
         async with self.opened(tmp_path) as store:
             await scene.replied(store)
             for number in (2, 3):

@@ -1,6 +1,5 @@
 """C8: no file tool reads or writes outside the workspace, whatever path a model writes and whoever swaps
-links.
-"""
+links."""
 
 from __future__ import annotations
 

@@ -133,8 +133,7 @@ def test_line_ends_stay_what_they_were(tmp_path: Path) -> None:
 
 def test_what_cannot_be_chosen_is_told(tmp_path: Path) -> None:
     """Invalid choices are: nothing, an unknown hunk, a hunk without effect, and a file that has changed since
-    (B2 × T13).
-    """
+    (B2 × T13)."""
     (tmp_path / "f").write_text(OLD)
     arguments = call_of(edit_file, OLD, NEW)
     shown = foresee(edit_file, arguments, tmp_path).diff
@@ -175,8 +174,7 @@ def test_of_what_is_not_shown_whole_no_part_is_done(tmp_path: Path) -> None:
 
 def test_a_file_without_hunks_does_not_move_the_numbers_of_others(tmp_path: Path) -> None:
     """A binary file in a patch is shown as a whole, and would otherwise be counted although it is not visible
-    (B2).
-    """
+    (B2)."""
     (tmp_path / "f").write_text(OLD)
     changes = "@@\n-line 3\n+line three\n@@\n-line 15\n@@\n-line 27\n+line 28, mine\n"
     patch = f"*** Begin Patch\n*** Add File: a\n+\0\n*** Update File: f\n{changes}*** End Patch"

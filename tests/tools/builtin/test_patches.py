@@ -106,8 +106,7 @@ async def test_what_does_not_fit_changes_nothing(root: Path, patch: str, why: st
 
 async def test_lines_that_repeat_themselves_are_found_at_each_place(root: Path) -> None:
     """A hunk's line numbers or the end-of-file marker select the place. Without either, the patch is
-    ambiguous (C6).
-    """
+    ambiguous (C6)."""
     rows, longer = "row\n" * 4, "row\n" * 4 + "end\n"
     hunk = " row\n row\n row\n+end\n"
     marked = f"*** Begin Patch\n*** Update File: a.txt\n@@\n{hunk}*** End of File\n*** End Patch"

@@ -71,8 +71,7 @@ async def test_a_file_is_read_edited_as_a_person_wants_it_and_run(tmp_path: Path
 
 async def test_a_question_about_a_write_that_would_be_refused_says_so(tmp_path: Path) -> None:
     """The approval request shows no change that cannot be made, and describes no file that the user was not
-    allowed to see (P9).
-    """
+    allowed to see (P9)."""
     (tmp_path / "b.txt").write_text("there\n")
     asked: list[Any] = []
 

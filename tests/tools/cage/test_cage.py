@@ -208,8 +208,7 @@ async def test_k3_a_trusted_folder_is_worked_in_without_a_question(tmp_path: Pat
 @needs_cage
 async def test_k3_what_was_refused_is_told_and_allowed_by_a_rule(place: Path) -> None:
     """Refused × requested × always: the second call requests exactly the refused path, and the third needs no
-    request.
-    """
+    request."""
     outside = place / "outside"
     outside.mkdir()
     line = f"echo x >> {outside}/f"
@@ -337,8 +336,7 @@ def test_k3_what_a_call_asks_for_is_asked_about_as_what_it_opens(
 @needs_cage
 async def test_k3_what_is_asked_about_is_what_opens(place: Path) -> None:
     """Requested × a link × a new file: one request by the real name, and then it is written. A path that
-    cannot be opened is refused before the request, and so is one that a rule denies below.
-    """
+    cannot be opened is refused before the request, and so is one that a rule denies below."""
     other = place / "other"
     (other / "closed").mkdir(parents=True)
     (place / "work").mkdir()
@@ -466,8 +464,7 @@ for target in sys.argv[1:]:
 @needs_cage
 async def test_k1_rules_say_which_hosts_are_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Allowed × denied × a name that leads into a private network: rules decide without a request. Names are
-    resolved outside, by a resolver that knows only loopback.
-    """
+    resolved outside, by a resolver that knows only loopback."""
     resolved = []
 
     async def resolver(host: str, port: int, **_: Any) -> list[Any]:
@@ -547,8 +544,7 @@ async def test_p12_what_a_command_left_when_its_time_was_up_is_asked_about(tmp_p
 @needs_cage
 async def test_p12_what_could_not_be_held_is_told(tmp_path: Path) -> None:
     """Held back × a file in the place where it would be moved. Put back × a file that appeared there in the
-    meantime.
-    """
+    meantime."""
     work = tmp_path / "work"
     work.mkdir()
     (work / ".dragoman-held").write_text("")
@@ -706,8 +702,7 @@ async def test_k1_the_folder_of_homebrew_is_shown(place: Path, monkeypatch: pyte
 @needs_cage
 async def test_k1_a_formatter_outside_the_workspace_is_shown_in_its_cage(place: Path) -> None:
     """Formatter × cage: the script named in the settings and its imports are visible, and nothing
-    else there.
-    """
+    else there."""
     (place / "format").mkdir()
     (place / "format/upper.py").write_text(
         "import sys, helper, pathlib\n"

@@ -24,8 +24,7 @@ BOTH = pytest.mark.parametrize("machine", ARCHITECTURES)
 
 def judge(program: bytes, machine: str, call: int, *given: int) -> int:
     """Return the verdict of the kernel: the few instructions that the filter uses, as the kernel documents
-    them.
-    """
+    them."""
     arguments = (*given, *(0,) * (6 - len(given)))
     data = struct.pack("=iIQ6Q", call, ARCHITECTURES[machine], 0, *arguments)
     steps = [struct.unpack_from("=HBBI", program, at) for at in range(0, len(program), 8)]

@@ -16,8 +16,7 @@ Said: TypeAlias = Literal["yes", "no", "nothing"]
 @dataclass
 class Guarded:
     """A server that requires a login. `asked` are the token requests it received, and a token lasts `lasts`
-    seconds.
-    """
+    seconds."""
 
     base: str = ""
     lasts: int = 3600

@@ -1,6 +1,5 @@
 """Check servers that require a login: a user makes it once, it is stored and renewed, and no turn waits for
-it.
-"""
+it."""
 
 from __future__ import annotations
 
@@ -136,8 +135,7 @@ async def test_who_was_registered_by_the_page_is_registered_anew_in_the_terminal
 
 async def test_a_login_that_works_is_left_as_it_is(home: Path) -> None:
     """This holds also if another process listens at the address of the login, as the web UI does at
-    its own.
-    """
+    its own."""
     async with guarded() as server:
         await log_in(server)
         made = TokenStore(server.url).login()

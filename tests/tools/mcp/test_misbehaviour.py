@@ -1,6 +1,5 @@
 """Check servers that hang, die, flood and send garbage: the call fails with a message, and no other call is
-affected (C7).
-"""
+affected (C7)."""
 
 from __future__ import annotations
 

@@ -45,8 +45,7 @@ async def test_the_question_of_a_call_that_may_be_repeated_is_answered_after_a_k
     tmp_path: Path, meanwhile: bool
 ) -> None:
     """The same question is asked once, and the user can also answer while no process runs the turn
-    (S3 × P6).
-    """
+    (S3 × P6)."""
     question = await killed_while_it_asks(tmp_path, "look")
     if meanwhile:
         async with runtime(tmp_path, adopts=False) as answering:
@@ -67,8 +66,7 @@ async def test_the_question_of_a_call_that_may_be_repeated_is_answered_after_a_k
 
 async def test_a_call_that_may_do_anything_is_not_made_again_for_its_question(tmp_path: Path) -> None:
     """The question is closed, also if no client reads the turn or answers. The model sees that, and the
-    server is not called a second time (S3).
-    """
+    server is not called a second time (S3)."""
     question = await killed_while_it_asks(tmp_path, "change")
     async with runtime(tmp_path, says("done")) as again:
         async with asyncio.timeout(PATIENCE):

@@ -13,8 +13,7 @@ pytestmark = pytest.mark.slow
 
 async def test_resources_are_listed_and_read() -> None:
     """Texts arrive as text and files as files. A missing resource is reported in the server's words, and
-    rules match the address (C9, C3, P1).
-    """
+    rules match the address (C9, C3, P1)."""
     bench = Bench()
     with everything() as server:
         async with source(server) as it:

@@ -51,8 +51,7 @@ async def test_nobody_is_asked_what_may_be_for_somebody_else(people: list[str], 
 
 async def test_the_host_that_is_named_is_the_one_that_a_browser_would_open() -> None:
     """Text in a server's address that looks like a reference in the settings is not one (U2 x
-    elicitation).
-    """
+    elicitation)."""
     bench, elicitation = Bench(answers=[]), Elicitation("it", None)
     for url in ("https://${@evil.example/}@bank.example/", "https://${HOST}/pay"):
         params = types.ElicitRequestURLParams(message="Pay.", url=url, elicitation_id="1")

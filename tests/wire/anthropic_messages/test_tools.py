@@ -184,8 +184,7 @@ def test_an_example_that_does_not_fit_would_spoil_the_request_and_stands_in_the_
 
 def test_an_example_has_to_fit_the_schema_that_goes_out() -> None:
     """A strict schema is closed, so an example with an extra field fits only the schema that is not strict
-    (R9).
-    """
+    (R9)."""
     more = {"city": "Rome", "days": 3}
     assert "input_examples" not in shown(more)
     assert shown(more, no_strict=True)["input_examples"] == [more]

@@ -277,8 +277,7 @@ class AcpAgent:
 
     async def _session_of(self, conversation: str) -> str | None:
         """Return the session of a conversation. A task's conversation belongs to the session of its
-        caller.
-        """
+        caller."""
         for runtime in {id(one.runtime): one.runtime for one in self._sessions.values()}.values():
             found: str | None = conversation
             while found is not None and found not in self._sessions:

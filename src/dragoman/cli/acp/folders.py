@@ -55,8 +55,7 @@ _START = client_tool("start_mcp_server", "Start a server.", _NoArguments, permis
 
 class HeldSource:
     """The tools of a server that must be allowed first. Until then it has no tools, and nothing of it
-    runs.
-    """
+    runs."""
 
     def __init__(self, source: McpSource) -> None:
         self.name = source.name
@@ -104,8 +103,7 @@ def read_client_servers(given: Iterable[Any]) -> dict[str, McpServer]:
 
 def held_sources(servers: Mapping[str, McpServer], taken: Iterable[str], workspace: Path) -> list[HeldSource]:
     """Return a held source for each server. Servers of the settings keep their names, so an editor cannot
-    replace them.
-    """
+    replace them."""
     known = set(taken)
     return [
         HeldSource(McpSource(_free(name), server, workspace=workspace, find=lambda reference: None))
@@ -155,16 +153,14 @@ async def remember(runtime: Runtime, source: HeldSource, action: Action) -> None
 
 def _pattern(server: McpServer) -> str:
     """Return the pattern of a server: its command without secrets, and a hash of everything. A different
-    argument, variable or header makes it a different server.
-    """
+    argument, variable or header makes it a different server."""
     whole = canonical([server.command, *server.args, {**server.env}, server.url, {**server.headers}])
     return f"{server.where} #{hashlib.sha256(whole.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
 
 def _shown(server: McpServer) -> str:
     """Return the text for the approval request. It includes the variables, because they determine what the
-    server does.
-    """
+    server does."""
     given = redact_value({**server.env, **server.headers})
     with_these = (
         ", ".join(f"{name}={value}" for name, value in given.items()) if isinstance(given, dict) else ""
@@ -180,8 +176,7 @@ def _table(one: Mapping[str, Any], kind: str) -> dict[str, Any]:
 
 def _pairs(given: Any) -> dict[str, str]:
     """Convert `[{"name": …, "value": …}]` to a table. `${` in it is not a reference: the editor means it
-    literally.
-    """
+    literally."""
     pairs = given if isinstance(given, list) else []
     return {str(one.get("name")): str(one.get("value")) for one in pairs if isinstance(one, Mapping)}
 

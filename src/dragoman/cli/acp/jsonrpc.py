@@ -174,8 +174,7 @@ class RpcPeer:
 
     async def request(self, method: str, params: Mapping[str, Any]) -> Any:
         """Send a request and return the answer. Raises RpcError for an error response. If the caller is
-        cancelled, cancel the request as well.
-        """
+        cancelled, cancel the request as well."""
         self._last += 1
         id = self._last
         answered: asyncio.Future[JsonValue] = asyncio.get_running_loop().create_future()

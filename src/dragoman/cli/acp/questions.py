@@ -26,8 +26,7 @@ def permission_request(
     session: str, question: Question, tool_call: dict[str, Any], contents: list[dict[str, Any]]
 ) -> dict[str, Any]:
     """Return the parameters of `session/request_permission`. `contents` are the changes as diffs of the
-    editor. If given, they replace the text of the diff.
-    """
+    editor. If given, they replace the text of the diff."""
     words = approval_text(replace(question, diff="") if contents else question)
     return {
         "sessionId": session,
@@ -45,8 +44,7 @@ def permission_request(
 
 class EditorQuestions(Tasks):
     """Shows the approval requests of one turn. Each runs in a separate task while the turn's events
-    continue.
-    """
+    continue."""
 
     def __init__(
         self,
@@ -59,8 +57,7 @@ class EditorQuestions(Tasks):
         cancel: Callable[[], Coroutine[Any, Any, object]],
     ) -> None:
         """`forms` tells whether the editor can ask for text. `cancel` stops the turn if the user does not
-        answer.
-        """
+        answer."""
         super().__init__()
         self._runtime = runtime
         self._session = session

@@ -120,8 +120,7 @@ def _name(uri: str) -> str:
 
 def _shown(uri: str, folder: Path) -> str:
     """Return the path relative to the folder, as the file tools use it. Other links are returned
-    unchanged.
-    """
+    unchanged."""
     parts = split_uri(uri)
     path = Path(unquote(parts.path))
     if parts.scheme not in ("file", "") or not path.is_absolute():
@@ -255,8 +254,7 @@ class EditorSession:
 
     async def resume(self) -> TurnHandle | str | None:
         """Resume an interrupted turn. Returns it, or the one that another process runs, or why it cannot
-        resume here.
-        """
+        resume here."""
         if self._turns:
             return None  # It is already followed.
         try:

@@ -52,8 +52,7 @@ _PLAN = {"open": "pending", "doing": "in_progress", "done": "completed"}
 
 def diff_contents(text: str, folder: Path) -> list[dict[str, Any]]:
     """Return the hunks of a unified diff with invisible characters made visible. Truncated and binary parts
-    are left out.
-    """
+    are left out."""
     return [
         {
             "type": "diff",
@@ -114,8 +113,7 @@ def _path(field: str) -> str:
 
 class TurnUpdates:
     """Follows one turn. `permission_of` returns the permission of a tool. `announced` are calls that the
-    editor has already received. Relative paths start at `folder`.
-    """
+    editor has already received. Relative paths start at `folder`."""
 
     def __init__(
         self,

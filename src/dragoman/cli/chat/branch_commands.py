@@ -92,8 +92,7 @@ async def open(session: Session, id: str) -> TurnHandle | None:
 
 async def last_here(session: Session) -> Conversation:
     """Return the conversation that was last used in the folder of this chat. Raises NotFound if there is
-    none.
-    """
+    none."""
     async for conversation in each_conversation(session.runtime.store):
         if await _is_here(session, conversation):
             return conversation
@@ -180,8 +179,7 @@ async def undo(session: Session, argument: str) -> None:
 
 async def redo(session: Session, argument: str) -> TurnHandle | None:
     """Redo the last undo. Returns the turn to follow, if the conversation that it leads back to has one
-    running.
-    """
+    running."""
     undone, force = session.undone, _forced(argument)
     if undone is None or undone.recorded:
         chat = await session.runtime.conversation(undone.conversation) if undone else session.here

@@ -301,8 +301,7 @@ class Session:
 
     async def follow(self, turn: TurnHandle) -> None:
         """Follow a turn to its end. Ctrl-C cancels it. Raises InputClosed if the user leaves at an approval
-        request.
-        """
+        request."""
         beside = Interjections(self.here, turn, self.runtime.store, self.notify, self.draft)
         status = await self.read_status()
         screen = Screen(
@@ -376,8 +375,7 @@ class Session:
 
     async def next_turn(self, after: TurnHandle) -> TurnHandle | None:
         """Return the turn of the next queued message, which this or another client sent during the
-        last turn.
-        """
+        last turn."""
         found = await next_queued(self.runtime, after.id)
         if found is not None:
             self.console.print(said_line((await found.snapshot()).messages[0].text))

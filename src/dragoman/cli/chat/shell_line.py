@@ -24,8 +24,7 @@ _PIECE = 1 << 16
 
 async def run_line(session: Session, command: str) -> None:
     """Run a command in the tools' folder, but without a cage, because it is the user's command. Ctrl-C ends
-    it.
-    """
+    it."""
     if not command:
         raise BadRequest("Type !COMMAND to run a command in this folder.")
     workspace = await session.workspace()

@@ -29,8 +29,7 @@ _TAKE_FILES = ("attach", "export")
 
 class ChatCompleter(Completer):
     """Completes messages. `commands` are the words after a slash with their help. `arguments` are their
-    possible arguments.
-    """
+    possible arguments."""
 
     def __init__(self, commands: Mapping[str, str], arguments: Mapping[str, Arguments]) -> None:
         self._commands = commands

@@ -1,6 +1,5 @@
 """Define `/compact`, `/context`, `/queue` and `/trace`: the context's content, waiting messages, and
-durations.
-"""
+durations."""
 
 from __future__ import annotations
 
@@ -32,8 +31,7 @@ SHARES: dict[ShareKind, str] = {
 
 async def compact(session: Session, argument: str) -> None:
     """Compact with the next message, because a model must write the summary, which is a request like any
-    other.
-    """
+    other."""
     if len(await session.here.messages()) < 2:
         raise BadRequest("The conversation has nothing to compact yet.")
     session.compact = True

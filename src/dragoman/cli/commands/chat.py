@@ -54,8 +54,7 @@ def chat(flags: ChatFlags) -> None:
 
 async def _run(settings: Settings, flags: ChatFlags) -> None:
     """Run the chat. A signal that ends the program restores the terminal and leaves the turn to be
-    resumed.
-    """
+    resumed."""
     with Interrupts(*ENDING):
         await _chat(settings, flags)
 
@@ -126,8 +125,7 @@ async def _begin(session: Session, built: Built, flags: ChatFlags) -> TurnHandle
 
 async def _tell_of_others(session: Session, opened: str | None) -> None:
     """Notify the user of interrupted turns in other conversations. They are not resumed unasked, because that
-    can cost money.
-    """
+    can cost money."""
     others = await interrupted_conversations(session.runtime.store) - {opened}
     if len(others) == 1:
         session.notify(
@@ -193,8 +191,7 @@ async def _read_message(session: Session) -> TurnHandle | None:
 
 async def _read_status(session: Session) -> Callable[[int], str] | None:
     """Return the status line for the prompt. If the store cannot be read, there is none, but the user can
-    still type.
-    """
+    still type."""
     try:
         if session.chat is not None and not await _is_there(session.runtime, session.chat.id):
             session.chat = None

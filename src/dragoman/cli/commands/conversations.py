@@ -78,8 +78,7 @@ async def label(flags: LabelFlags) -> None:
 
 def _has_store(settings: Settings) -> bool:
     """Return whether the store exists. Raises ConfigError if the user named one that does not, because that
-    is a mistake.
-    """
+    is a mistake."""
     address = store_of(settings)
     if not address.is_there and settings.origins.get("store", "").startswith("--"):
         raise ConfigError(f"Database {address} not found. Name another one with --store.")
@@ -167,8 +166,7 @@ async def search(flags: SearchFlags) -> int:
 
 async def export(flags: ExportFlags) -> None:
     """Print an export. `raw` has every stored row, which is all that can be exported of a damaged
-    conversation.
-    """
+    conversation."""
     async with open_store(settings_for(flags)) as runtime:
         id = (await find_conversation(runtime.store, flags.conversation)).id
         found: JsonValue
@@ -219,8 +217,7 @@ async def delete(flags: DeleteFlags) -> None:
 
 async def _delete_named(flags: DeleteFlags, names: Sequence[str]) -> None:
     """Delete all named conversations, or none if one is missing. At a terminal, the user must confirm
-    first.
-    """
+    first."""
     settings, dry_run = settings_for(flags), flags.dry_run
     found = await _find_idle(names, settings)
     if not dry_run and not flags.yes and sys.stdin.isatty():
@@ -265,8 +262,7 @@ async def _runs(store: Store, conversation: str) -> bool:
 
 async def _delete_old(flags: DeleteFlags, older_than: str) -> None:
     """Delete conversations without activity in this time, unless something waits in them. Those used since
-    then are kept.
-    """
+    then are kept."""
     settings = settings_for(flags)
     try:
         before = time.time() - parse_duration(older_than)

@@ -84,8 +84,7 @@ def _calls(events: list[e.Event]) -> list[JsonValue]:
 
 def _counts(wire: str, usage: Usage) -> dict[str, JsonValue]:
     """Return the counts of tokens. Anthropic and Amazon count cached tokens separately, and Gemini counts
-    reasoning separately from the answer.
-    """
+    reasoning separately from the answer."""
     beside = wire in ("anthropic_messages", "bedrock_converse")
     cached = usage.cached + usage.cache_written if beside else 0
     return {

@@ -1,6 +1,5 @@
 """Run `dragoman demo`: a conversation with a scripted model, but with real tools and a real approval
-request.
-"""
+request."""
 
 from __future__ import annotations
 

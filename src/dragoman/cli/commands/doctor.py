@@ -1,6 +1,5 @@
 """Run `dragoman doctor`: check everything that a conversation needs, and name the command that fixes a
-problem.
-"""
+problem."""
 
 from __future__ import annotations
 

@@ -170,8 +170,7 @@ def _root(runtime: Runtime) -> Path:
 
 def _path_inside(file: Path, root: Path) -> str:
     """Return the file's path within the workspace, by its name or after following links. Raises BadRequest if
-    it is outside.
-    """
+    it is outside."""
     for whole in (file.absolute(), file.resolve()):
         if whole.is_relative_to(root):
             return whole.relative_to(root).as_posix()

@@ -57,8 +57,7 @@ async def get_model(flags: GetModelFlags) -> int:
 
 async def download(wanted: str, catalog: Catalog) -> str:
     """Download a model and return its full name, under which it can answer from now on. Raises ConfigError if
-    that fails.
-    """
+    that fails."""
     taker = server_for(await discover())
     async with HttpClient() as client:
         hub = Hub(client, token=hub_token(catalog))

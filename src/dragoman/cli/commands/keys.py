@@ -22,8 +22,7 @@ from dragoman.wire.http_client.client import HttpClient
 
 async def set_key(flags: SetKeyFlags) -> None:
     """Store a key, read from standard input if that is not a terminal. It is tested by one request for the
-    models.
-    """
+    models."""
     provider = _provider(flags)
     variable = provider.keys[0]
     key = (getpass(f"{variable}: ") if sys.stdin.isatty() else sys.stdin.readline()).strip()

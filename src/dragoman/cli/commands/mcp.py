@@ -55,8 +55,7 @@ def find_file(config: Path | None) -> Path:
 
 def load_servers(flags: ReadFlags) -> dict[str, tuple[McpServer, str]]:
     """Return the servers of a turn, each with its file: from all files that apply here, or from the named
-    one.
-    """
+    one."""
     config = flags.config
     if config is not None and config.suffix == ".json":
         return {name: (server, str(config)) for name, server in read_json(config).items()}
@@ -128,8 +127,7 @@ def remove_server(flags: RemoveServerFlags) -> None:
 
 def _files_with(name: str, config: Path | None) -> list[Path]:
     """Return the files that contain this server, highest precedence first. Raises ConfigError if there are
-    none.
-    """
+    none."""
     tables = _tables(config)
     found = [file for file, servers in tables.items() if name in servers]
     if not found:
@@ -148,8 +146,7 @@ def _tables(config: Path | None) -> dict[Path, dict[str, Any]]:
 
 def _files_here() -> list[Path]:
     """Return the folder's file and the user's file, highest precedence first. A folder's file counts once it
-    is trusted.
-    """
+    is trusted."""
     used = find_sources(None, Path.cwd(), decide_from_memory(os.environ)).files
     return [*dict.fromkeys([*reversed(used), *find_files(Path.cwd())])] or [find_file(None)]
 
@@ -165,8 +162,7 @@ def _json_file_with(name: str, config: Path | None) -> Path | None:
 
 def _write(file: Path, text: str) -> str:
     """Write the file without asking for trust, because the user changes it by a command. Returns a hint if it
-    stays untrusted.
-    """
+    stays untrusted."""
     folder = Path(os.path.realpath(file.parent))
     before = inspect_project(folder)
     file.write_bytes(text.encode())

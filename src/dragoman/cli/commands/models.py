@@ -1,6 +1,5 @@
 """Run `dragoman models`: list the catalog, compare it with providers' lists, and show what servers
-refused.
-"""
+refused."""
 
 from __future__ import annotations
 
@@ -141,8 +140,7 @@ def _show(
     every: bool,
 ) -> None:
     """Print the models that can answer now first. For other providers, print only the access, unless `every`
-    is set.
-    """
+    is set."""
     console = open_console()
 
     def rank(name: str) -> int:

@@ -25,8 +25,7 @@ from dragoman.visible_text import visible
 
 def to_answer(flags: AnswerFlags, question: Question) -> Answer:
     """Return the answer of these flags, which must name exactly one verdict. Raises BadRequest for one that
-    the request does not accept.
-    """
+    the request does not accept."""
     given = [name for name in ("reject", "stop", "withhold", "reply") if getattr(flags, name) is not None]
     given += [name for name in ("release", "deny") if getattr(flags, name)]
     scope = _scope(flags)

@@ -163,8 +163,7 @@ def _check_agent(flags: RunFlags, runtime: Runtime) -> None:
 
 async def _start_servers(toolbox: Toolbox) -> None:
     """Wait for servers that start slowly, because a single message needs all of its tools from the
-    beginning.
-    """
+    beginning."""
 
     def tell() -> None:
         late = [one.name for one in toolbox.sources if getattr(one, "state", "") == "starting"]
@@ -257,8 +256,7 @@ async def follow(
     runtime: Runtime, turn: TurnHandle[Any], output: TurnOutput, *, typed: bool
 ) -> tuple[e.TurnEnd, int]:
     """Follow a turn, and return its end and the exit status. With `typed`, the answer is shown as a value of
-    its type.
-    """
+    its type."""
     task = asyncio.current_task()
     assert task is not None
     left = False
@@ -310,8 +308,7 @@ async def follow(
 
 def _settler(runtime: Runtime, leave: Callable[[], object]) -> Callable[[str], Coroutine[Any, Any, None]]:
     """Return a function that settles approval requests at the terminal. Without one, it gives the cautious
-    answer.
-    """
+    answer."""
     menu = QuestionMenu(runtime, open_console(stderr=True), LineInput())
 
     async def ask(id: str) -> None:
@@ -330,8 +327,7 @@ def _settler(runtime: Runtime, leave: Callable[[], object]) -> Callable[[str], C
 
 async def _status(turn: TurnHandle[Any], end: e.TurnEnd, *, cut: bool) -> int:
     """Return the exit status by the end of the last reply, if the turn completed or a filter stopped it.
-    `cut` means that nothing marked the end of that reply.
-    """
+    `cut` means that nothing marked the end of that reply."""
     if end.state != "completed" and end.finish not in REFUSED:
         return STATUS.get(end.state, 1)
     if status := FINISHED.get(end.finish, CUT_OFF if cut else 0):

@@ -136,8 +136,7 @@ async def serve(flags: ServeFlags) -> None:
 
 async def _secret(store: Store, folder: Path) -> bytes:
     """Return the secret that signs cookies: one for all servers of a database, otherwise one for this
-    folder.
-    """
+    folder."""
     own = load_secret(folder / "secret")
     shared: Callable[[str, bytes], Awaitable[bytes]] | None = getattr(store, "shared_secret", None)
     return own if shared is None else await shared("sign-in", own)

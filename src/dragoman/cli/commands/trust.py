@@ -85,8 +85,7 @@ def _list_decisions(*, as_json: bool) -> None:
 
 def _state(folder: Path, answer: TrustAnswer) -> tuple[str, list[str]]:
     """Return the current state of a folder, and the changes since the answer. Changed parts are unused until
-    trusted again.
-    """
+    trusted again."""
     if not folder.is_dir():
         return "gone", []
     contents = inspect_folder(folder)

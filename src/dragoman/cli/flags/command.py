@@ -88,8 +88,7 @@ class CommandGroup:
 
     def command(self, name: str, work: str, example: str) -> Callable[[type[F]], type[F]]:
         """Register the class below as the command of this name. It calls `work` with its parameters, and
-        exits with the status that `work` returns, if any.
-        """
+        exits with the status that `work` returns, if any."""
 
         def add(flags: type[F]) -> type[F]:
             def call(**given: Any) -> None:

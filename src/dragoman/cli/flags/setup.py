@@ -1,6 +1,5 @@
 """Define `dragoman models`, `tools`, `doctor`, `trust`, and the groups `config`, `keys`, `people`,
-`store`.
-"""
+`store`."""
 
 from pathlib import Path
 from typing import Annotated

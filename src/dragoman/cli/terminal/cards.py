@@ -188,8 +188,7 @@ def describe_changes(diff: str) -> str:
 
 def refusals_of(result: ToolResult | None) -> list[tuple[str, str]] | None:
     """Return the accesses that the call's cage refused, with the rules that would allow them. None if it ran
-    without a cage.
-    """
+    without a cage."""
     cage = result.metadata.get("cage") if result is not None else None
     refused = cage.get("refused") if isinstance(cage, dict) else None
     if not isinstance(refused, list):

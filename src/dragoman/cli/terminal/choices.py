@@ -100,8 +100,7 @@ def instant_keys(question: Question, hidden: int = 0) -> str:
 
 def parse_choice(question: Question, line: str, hidden: int = 0) -> Choice:
     """Parse `y`, `a2`, `dh`, `n because …`. Raises NotAChoice for other input, and for any approval while
-    lines are `hidden`.
-    """
+    lines are `hidden`."""
     choice = _parse(question, line)
     is_no = choice.verdict not in ("allow", "release") if isinstance(choice, Answer) else choice == "why"
     if hidden and not is_no and choice != "more":  # (P14)

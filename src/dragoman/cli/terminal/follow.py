@@ -1,6 +1,5 @@
 """Follow a turn at a terminal. Signals cancel it, and another client can answer its approval requests
-first.
-"""
+first."""
 
 from __future__ import annotations
 

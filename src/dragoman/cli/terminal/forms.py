@@ -33,8 +33,7 @@ class Prompter(Protocol):
 
     async def line(self, prompt: str, *, default: str = "", words: Sequence[str] = (), keys: str = "") -> str:
         """Return a line. If the terminal supports it, each of `keys` submits immediately, unless more than a
-        number was typed before.
-        """
+        number was typed before."""
         ...
 
     async def edit(self, text: str, what: str) -> str: ...
@@ -232,8 +231,7 @@ async def _edit_field(
 
 async def _edit_text(name: str, text: str, keyboard: Prompter) -> str:
     """Edit a text in the user's editor, if one is configured, otherwise at the prompt. Raises ValueError if
-    the editor fails.
-    """
+    the editor fails."""
     if os.environ.get("VISUAL") or os.environ.get("EDITOR"):
         import click
 

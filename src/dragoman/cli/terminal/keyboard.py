@@ -37,8 +37,7 @@ _AGAIN = 1.0  # seconds between checks whether a background program is in the fo
 
 class TypedLine:
     """A line that is typed while a turn runs. Enter and Tab submit it. Escape clears it, or calls `stop` if
-    it is empty.
-    """
+    it is empty."""
 
     def __init__(
         self, *, enter: Callable[[str], None], tab: Callable[[str], None], stop: Callable[[], None]
@@ -186,8 +185,7 @@ class Keyboard:
 
     async def message(self, default: str = "", *, status: Callable[[int], str] | None = None) -> str:
         """Return a message. Enter sends it, Alt-Enter inserts a newline, and pasted text is kept whole.
-        `status` returns the line below, for a given width.
-        """
+        `status` returns the line below, for a given width."""
         self._messages.bottom_toolbar = _toolbar(status) if status is not None else None
         with on_interrupt(_leave_to_editor):
             return await _prompt(self._messages, _styled("› ", "cyan"), default)

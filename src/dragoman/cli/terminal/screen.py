@@ -335,15 +335,13 @@ class Screen:
 
     def _refresh(self) -> None:
         """Refresh in the printing thread: with two threads, each would miscount the lines that the other has
-        drawn.
-        """
+        drawn."""
         self._live.refresh()
         self._next = asyncio.get_running_loop().call_later(1 / REFRESHED, self._refresh)
 
     def __rich__(self) -> RenderableType:
         """Return the live part in its current state. It is also drawn below text that is printed between two
-        refreshes.
-        """
+        refreshes."""
         parts: list[RenderableType] = []
         below = self._below()
         room = max(3, self._console.height - 3 - len(self._calls) - len(below))

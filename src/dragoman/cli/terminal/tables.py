@@ -35,8 +35,7 @@ def print_table(
     spare: Collection[int] = (),
 ) -> None:
     """Print a table, or nothing without rows. Columns in `folds`, or else the last one, take the remaining
-    width. In a narrow terminal, `spare` columns are left out.
-    """
+    width. In a narrow terminal, `spare` columns are left out."""
     if not rows:
         return
     if not sys.stdout.isatty():

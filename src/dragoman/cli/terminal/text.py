@@ -1,6 +1,5 @@
 """Prepare text for a terminal, a pipe or a file: make it safe, shorten it, format JSON, and describe
-errors.
-"""
+errors."""
 
 from __future__ import annotations
 
@@ -69,8 +68,7 @@ def head(text: str, lines: int | None) -> str:
 
 def format_json(value: JsonValue, width: int = 80) -> str:
     """Return JSON on one line if it is short, otherwise with one value on each line. Invisible characters are
-    written as numbers.
-    """
+    written as numbers."""
     short = json.dumps(value, ensure_ascii=False)
     text = short if len(short) <= width else json.dumps(value, ensure_ascii=False, indent=2)
     return visible(text)
@@ -96,8 +94,7 @@ def _items(value: dict[str, Any] | list[Any]) -> Iterable[Any]:
 
 def print_json(value: JsonValue, stream: TextIO | None = None, *, indent: int | None = None) -> None:
     """Print JSON and flush it, so that a reader need not wait for the end. Control characters are escaped,
-    which keeps the value.
-    """
+    which keeps the value."""
     stream = stream or sys.stdout
     text = visible(json.dumps(value, indent=indent, ensure_ascii=False))
     try:

@@ -26,8 +26,7 @@ class TrustAnswer:
 
     def covers(self, contents: FolderContents) -> bool:
         """Return whether all active content existed unchanged at the time of the answer. Removed files do not
-        matter.
-        """
+        matter."""
         return all(self.files.get(name) == hash for name, hash in contents.files.items())
 
     def changes(self, contents: FolderContents) -> list[str]:
@@ -54,8 +53,7 @@ class TrustAnswers:
 
     def all(self) -> dict[Path, TrustAnswer]:
         """Return all answers. Return none if the file is unreadable, damaged or writable by others, so that
-        the user is asked again.
-        """
+        the user is asked again."""
         try:
             if writer_of(self.file) is not None:
                 return {}

@@ -67,8 +67,7 @@ _CACHES = MADE - {"node_modules", ".venv"} | {".cache"}  # written while program
 @dataclass(slots=True)
 class Programs:
     """The files and folders that are started, existing or not, as keys in the order in which they
-    were found.
-    """
+    were found."""
 
     files: dict[Path, None] = field(default_factory=dict)  # programs and scripts
     folders: dict[Path, None] = field(default_factory=dict)  # folders of scripts, from which they import
@@ -254,8 +253,7 @@ def _add_path(
 
 def _read_regular(file: Path, most: int = _LARGEST) -> bytes:
     """Return the start of a regular file. Raise OSError for other files: reading a pipe or device could
-    block.
-    """
+    block."""
     with os.fdopen(os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as opened:
         if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
             raise OSError(errno.EINVAL, "it is not a regular file", str(file))

@@ -215,8 +215,7 @@ def _prompts(contents: FolderContents) -> Iterator[str]:
 
 def _others(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield each setting that no other line covers, including prompts, headers and options of providers and
-    agents.
-    """
+    agents."""
     for name, value in sorted(table.items()):
         if name in _DESCRIBED:
             continue

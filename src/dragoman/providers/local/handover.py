@@ -25,8 +25,7 @@ _PIECE = 1 << 20
 
 def server_for(found: list[LocalServer]) -> LocalServer | None:
     """Return the program that serves downloads here. None for Dragoman itself. Raises ConfigError if there is
-    none.
-    """
+    none."""
     if can_serve():
         return None
     taker = next((one for one in found if one.provider in TAKERS), None)

@@ -246,8 +246,7 @@ class _Rules:
 
     def _members(self, members: list[tuple[str, bool]]) -> str:
         """Return the members in this order, some of them optional: the first one present has no comma before
-        it.
-        """
+        it."""
         if not members:
             return '""'
         (first, always), rest = members[0], members[1:]

@@ -90,8 +90,7 @@ class LlamaServer:
 
     async def address(self) -> Address:
         """Return the server's address. A server that has died is started again. ConfigError names what is
-        missing.
-        """
+        missing."""
         async with self._starting:
             if self._address is None or self._process is None or self._process.returncode is not None:
                 self._address = await self._start()

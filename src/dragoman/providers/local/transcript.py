@@ -93,8 +93,7 @@ def token_estimate(text: str) -> int:
 
 def _recent(messages: Sequence[RequestMessage]) -> list[str]:
     """Return the end of the conversation: everything from the latest request on, and before that
-    what fits.
-    """
+    what fits."""
     rendered = [_message(sent) for sent in messages]
     last = max((at for at, sent in enumerate(messages) if sent.role == "user"), default=0)
     room = TALK_TOKENS - sum(token_estimate(text) for text in rendered[last:])

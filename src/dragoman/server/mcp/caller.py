@@ -32,8 +32,7 @@ def call_text(tool: str, arguments: Arguments) -> str:
 
 class CallerModel:
     """A model that reads the call from the last user message. It has no other state, so it resumes after a
-    restart.
-    """
+    restart."""
 
     name = CALLER
     context: int | None = None

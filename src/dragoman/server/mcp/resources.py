@@ -28,8 +28,7 @@ async def list_conversations(
     runtime: Runtime, person: str, cursor: str | None
 ) -> tuple[list[types.Resource], str | None]:
     """Return one page of the conversations that a user may read, most recently used first, and the next
-    cursor.
-    """
+    cursor."""
     page = await runtime.store.conversations(user=person, limit=_PAGE, before=_before(cursor), shared=True)
     found = [
         types.Resource(

@@ -127,8 +127,7 @@ def http_app(server: Server, auth: Auth, hosts: Collection[str], proxies: Proxie
 
 class WithKey:
     """Admits requests with a key of the server. A cookie does not suffice, because browsers send it unasked.
-    Each session belongs to the user who opened it and does not exist for others.
-    """
+    Each session belongs to the user who opened it and does not exist for others."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -76,8 +76,7 @@ class Caller:
     @property
     def asks_by_result(self) -> bool:
         """Whether approval requests are results. In protocols from 2026-07-28 on, the client repeats the call
-        with the answer.
-        """
+        with the answer."""
         return self.context.protocol_version in MODERN_PROTOCOL_VERSIONS
 
     @property
@@ -212,8 +211,7 @@ class ToolCalls:
 
     async def _resumed(self, caller: Caller, state: str, text: str) -> TurnHandle:
         """Return the turn of a call that is repeated with answers. It must be the same call of the same
-        caller.
-        """
+        caller."""
         try:
             return await self.turn_of(caller, state, text)
         except NotFound:

@@ -93,8 +93,7 @@ class CallForClient:
 @dataclass(slots=True, frozen=True)
 class Asked:
     """An approval request. If a program made the call, `call` is the program's call, which the client
-    knows.
-    """
+    knows."""
 
     id: str
     about: Question | e.CallAsked
@@ -143,8 +142,7 @@ class EventReader:
     @property
     def waits(self) -> bool:
         """Whether the turn waits and everything that it waits for has been reported. The state is published
-        before that.
-        """
+        before that."""
         waiting = {about.call for about in self.asked.values()} | self.handed.keys()
         waiting |= {self.program_of(call) for call in waiting}
         return self._state == State.WAITING and bool(waiting) and self._unsettled <= waiting

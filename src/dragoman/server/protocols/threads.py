@@ -48,8 +48,7 @@ _OURS = re.compile(r"/api/files/([0-9a-f]{64})")
 
 class Loose(BaseModel):
     """A model that ignores unknown fields: clients send more than the server needs, and newer ones send even
-    more.
-    """
+    more."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -77,8 +76,7 @@ def unreadable(type: str) -> BadRequest:
 @dataclass(slots=True, frozen=True)
 class EarlierMessage:
     """A message of a history that a client sends. `id` is the server's if the client got it from the
-    server.
-    """
+    server."""
 
     role: Literal["user", "assistant"]
     id: str
@@ -102,8 +100,7 @@ async def conversation_of(context: Context, name: str, protocol: str, right: Rig
 
 async def _own_id(context: Context, name: str, protocol: str) -> str:
     """Return the ID for the user's conversation of this name. If the user has given one away and lost access
-    to it, its name is free again.
-    """
+    to it, its name is free again."""
     origin: tuple[object, ...] = (protocol, context.person, name)
     for given_away in count():
         id = derived_id("conv", *origin, given_away) if given_away else derived_id("conv", *origin)
@@ -265,8 +262,7 @@ async def _send(
 
 async def _last_known(context: Context, conversation: str, before: Sequence[EarlierMessage]) -> str | None:
     """Return the last message of the latest stored answer, named by its turn or one of its messages. None if
-    there is none.
-    """
+    there is none."""
     for said in reversed([said for said in before if said.role == "assistant"]):
         with suppress(NotFound):
             turn = await turn_of(context, said.id, Right.READ)
@@ -290,8 +286,7 @@ async def _first_message(context: Context, conversation: str) -> str | None:
 
 async def events_after(turn: TurnHandle, known: Snapshot) -> AsyncIterator[Event]:
     """Yield the events after a snapshot. If the turn has ended since, its messages come again as a whole, and
-    only the unknown parts are yielded.
-    """
+    only the unknown parts are yielded."""
     has = {message.id: message for message in known.messages}
     async for event in turn.events(known.last):
         if isinstance(event, MessageAdded) and not event.seq and event.message.id in has:
@@ -406,8 +401,7 @@ async def store_file(context: Context, data: bytes, media_type: str, name: str |
 
 def _checked_type(media_type: str) -> str:
     """Return the type without parameters, such as the codecs of a recording. Raises BadRequest if it is
-    invalid.
-    """
+    invalid."""
     type = media_type.partition(";")[0].strip()
     if not is_media_type(type):
         raise BadRequest(f"{media_type!r} is not a media type.")

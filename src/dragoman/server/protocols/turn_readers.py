@@ -31,8 +31,7 @@ class TurnReaders:
 
     def one_by_one(self, person: str, name: str) -> asyncio.Lock:
         """Return a lock for requests in the conversation of this name, so that two identical ones start one
-        turn.
-        """
+        turn."""
         return self._asking.setdefault((person, name), asyncio.Lock())
 
     def began(self, turn: str) -> None:
@@ -44,8 +43,7 @@ class TurnReaders:
     @contextmanager
     def reading(self, turn: str) -> Iterator[None]:
         """Count a reader of the turn. Leaving by an exception or by being closed means that the client
-        disconnected.
-        """
+        disconnected."""
         self._reading[turn] += 1
         if (leaving := self._left.pop(turn, None)) is not None:
             leaving.cancel()

@@ -28,8 +28,7 @@ async def questions(
     limit: Annotated[int | None, Query(ge=1, le=200)] = None,
 ) -> shapes.QuestionList:
     """List the open approval requests of one conversation or of all, oldest first. Without a limit,
-    list all.
-    """
+    list all."""
     user: str | None = context.person
     if conversation is not None:
         await context.conversation(conversation, Right.READ)
@@ -74,8 +73,7 @@ async def answer(context: TheContext, id: str, body: bodies.Decision) -> Questio
 @router.post("/questions/{id}/hunks")
 async def choose_hunks(context: TheContext, id: str, body: bodies.ChosenHunks) -> shapes.PartialCall:
     """Return the arguments with which the call makes only some of its changes. Use them to answer the
-    request.
-    """
+    request."""
     await context.question(id, Right.ANSWER)
     chosen = {one.hunk: one.text for one in body.hunks}
     return shapes.PartialCall(await context.runtime.commands.arguments_for_hunks(id, chosen))
@@ -96,8 +94,7 @@ def _grant_view(one: Grant) -> shapes.GrantView:
 @router.post("/grants", status_code=201)
 async def new_grant(context: TheContext, body: bodies.NewGrant) -> shapes.GrantView:
     """Add a rule that answers no approval request. It counts like others, and settles waiting requests that
-    it covers.
-    """
+    it covers."""
     rule = Rule(body.permission, body.pattern, body.action)
     verdict: Verdict = "allow" if body.action == "allow" else "reject"
     user = context.user
@@ -110,8 +107,7 @@ async def new_grant(context: TheContext, body: bodies.NewGrant) -> shapes.GrantV
 @router.get("/rules")
 async def rules(context: TheContext) -> shapes.RuleList:
     """List the rules of the settings, with file and line, and those of agents. Rules about servers that you
-    cannot use are left out.
-    """
+    cannot use are left out."""
     services = await context.services()
     seen = {source.name for source in services.toolbox.sources}
     hidden = tuple(
@@ -132,8 +128,7 @@ async def decision(
     conversation: Annotated[str | None, Query(description="its grants count, too")] = None,
 ) -> shapes.RuleDecision:
     """Return which rule decides about this permission and pattern, and how. Use it to try rules out. The
-    folder is that of the conversation, or the server's.
-    """
+    folder is that of the conversation, or the server's."""
     services = context.runtime.services
     place = services.workspaces.main
     if conversation is not None:
@@ -162,8 +157,7 @@ async def covered(
     question: str | None = None,
 ) -> CoveredCalls:
     """Return which calls of your recent conversations these rules (PERMISSION:PATTERN) would cover, and which
-    waiting ones they would settle. With the ID of an approval request, the rules count as an answer to it.
-    """
+    waiting ones they would settle. With the ID of an approval request, the rules count as an answer to it."""
     rules = [parse_rule(text, "allow") for text in rule]
     if question is not None:
         await context.question(question, Right.ANSWER)

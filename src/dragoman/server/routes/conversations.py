@@ -44,8 +44,7 @@ async def list_conversations(
     tag: Annotated[str | None, Query(min_length=1, max_length=40)] = None,
 ) -> shapes.Page:
     """List conversations, most recently used first. With `search`, list those that contain these words, best
-    first, including the archive.
-    """
+    first, including the archive."""
     store = context.runtime.store
     if search.strip():
         return await _search(context, search, limit, before)
@@ -86,8 +85,7 @@ async def change_conversation(
     context: TheContext, id: str, body: bodies.ConversationChange
 ) -> shapes.ConversationSummary:
     """Change a conversation's title, settings or shown branch. A member who takes part can choose the branch.
-    Only the owner can change the rest.
-    """
+    Only the owner can change the rest."""
     only_leaf = body.model_fields_set <= {"leaf"}
     await context.check(id, Right.TAKE_PART if only_leaf else Right.OWN)
     handle = await context.runtime.conversation(id)
@@ -116,8 +114,7 @@ async def delete_conversation(context: TheContext, id: str) -> None:
 @router.post("/conversations/{id}/fork", status_code=201)
 async def fork(context: TheContext, id: str, body: bodies.Fork) -> shapes.ConversationSummary:
     """Create a conversation of yours with the path to this message. A copy of the folder requires that you
-    take part, because the folder contains more than you can read here.
-    """
+    take part, because the folder contains more than you can read here."""
     place = (await context.conversation(id, Right.READ)).settings.get("workspace")
     if body.own_folder or (isinstance(place, str) and place.endswith(OWN)):
         await context.check(id, Right.TAKE_PART)
@@ -155,8 +152,7 @@ async def export(
 @router.get("/conversations/{id}/raw")
 async def export_raw(context: TheContext, id: str) -> dict[str, JsonValue]:
     """Export every stored row of a conversation, readable or not. This is the last resort for a
-    damaged one.
-    """
+    damaged one."""
     await context.check(id, Right.OWN)
     await context.audit("conversation.exported", id, format="raw")
     return await context.runtime.store.export_raw(id)
@@ -183,8 +179,7 @@ async def import_conversation(context: TheContext, request: Request) -> shapes.C
 
 def _attachment(title: str, ending: str, id: str) -> str:
     """Return the header that names a download after the conversation: in full as RFC 6266 defines, and in
-    ASCII for older browsers.
-    """
+    ASCII for older browsers."""
     words = " ".join(re.sub(r"[^\w .,()+-]", " ", title).split()).strip(". ")[:80] or id
     plain = words.encode("ascii", "ignore").decode().strip(". ") or id
     return f"attachment; filename=\"{plain}.{ending}\"; filename*=UTF-8''{quote(f'{words}.{ending}')}"
@@ -252,8 +247,7 @@ async def _search(context: Context, search: str, limit: int, before: str) -> sha
 
 async def _listed(context: Context, hit: Found) -> Conversation | None:
     """Return a conversation as the list shows it, even if it is unreadable. None if it has been deleted
-    since.
-    """
+    since."""
     try:
         return await context.runtime.store.conversation(hit.conversation)
     except NotFound:

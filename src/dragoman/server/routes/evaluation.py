@@ -56,8 +56,7 @@ async def ratings(context: TheContext, id: str) -> list[shapes.RatingView]:
 
 def _runs_of(context: TheContext) -> Path:
     """Return the folder with the workspace's runs. Only the admin can read it, because cases contain
-    conversations of all users. Raises HTTPException 403 otherwise.
-    """
+    conversations of all users. Raises HTTPException 403 otherwise."""
     if context.person != LOCAL:
         raise HTTPException(403, sentence("evaluation.not_yours"))
     workspace = context.runtime.services.workspaces.main
@@ -95,8 +94,7 @@ async def evaluations(runs: Runs) -> list[shapes.EvaluationLine]:
 @router.get("/evaluations/{name}")
 async def evaluation(runs: Runs, name: ReportName) -> shapes.EvaluationView:
     """Return the passes of each case and variant, and what improved or worsened compared with the
-    recording.
-    """
+    recording."""
     return await _read(lambda: shapes.EvaluationView.of(_load(runs, name)))
 
 

@@ -78,8 +78,7 @@ async def download(  # noqa: PLR0917 - FastAPI calls it by name
     range: Annotated[str | None, Header()] = None,
 ) -> Response:
     """Download a file. Browsers show images, audio, video and PDF. They save other types, and never open them
-    as a page of this server.
-    """
+    as a page of this server."""
     if not re.fullmatch(r"[0-9a-f]{64}", blob):
         raise NotFound("file", blob)
     await context.check_blob(blob)
@@ -107,8 +106,7 @@ async def _streamed(
     pieces: AsyncIterator[bytes], kind: str, headers: dict[str, str], status: int = 200
 ) -> Response:
     """Stream a file as it is read. An error at its start becomes an error response, and a later one breaks
-    the download off.
-    """
+    the download off."""
     first = await anext(pieces, b"")
 
     async def body() -> AsyncIterator[bytes]:
@@ -147,8 +145,7 @@ _ENDLESS = 0xFFFFFFFF  # the length of an unfinished file
 )
 async def sound(context: TheContext, id: str) -> Response:
     """Stream the audio of a turn while it is made, for an `<audio>` element. Returns 404 if the turn makes no
-    audio.
-    """
+    audio."""
     row = await context.turn(id, Right.READ)
     pieces = spoken(context.runtime, id)
     first = await anext(pieces, None)
@@ -186,8 +183,7 @@ async def spoken(runtime: Runtime, turn: str) -> AsyncGenerator[tuple[str, bytes
 
 def _whole(event: Event) -> File | None:
     """Return the audio that this event completes, or None. It is new, or belongs to a turn that ended long
-    ago.
-    """
+    ago."""
     files: tuple[File, ...] = ()
     if isinstance(event, FileAdded):
         files = (event.file,)

@@ -33,8 +33,7 @@ _FRESH = 15.0  # seconds that the list of local servers stays cached
 @router.get("/models")
 async def models(context: TheContext, ready: Annotated[bool, Query()] = False) -> shapes.ModelList:
     """List all models and what each one lacks, usable ones first. With `ready`, list only usable ones,
-    without the schemas of their options.
-    """
+    without the schemas of their options."""
     find = context.runtime.services.model
     if not isinstance(find, Models):
         only = find(None)

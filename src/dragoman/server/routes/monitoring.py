@@ -96,7 +96,6 @@ def install(app: FastAPI, runtime: Runtime, reach: Reach) -> None:
 
 def _is_from_here(request: Request) -> bool:
     """Return whether the request is from a program on this machine. Requests through a local proxy do not
-    count.
-    """
+    count."""
     forwarded = any(name in request.headers for name in _FORWARDED)
     return not forwarded and request.client is not None and is_loopback(request.client.host)

@@ -119,8 +119,7 @@ _WAY = "provider"
 
 def base_address(request: Request) -> str:
     """Return the address by which the browser reached this server. The middleware has checked the host, and
-    the scheme and path are the server's or a trusted proxy's.
-    """
+    the scheme and path are the server's or a trusted proxy's."""
     scope = request.scope
     return f"{scope['scheme']}://{request.headers['host']}{scope.get('root_path', '')}"
 

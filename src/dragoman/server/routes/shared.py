@@ -37,8 +37,7 @@ _NOT_THERE = NotFound("link", "…")
 
 class SharedViews:
     """A cache of the JSON that links show, rebuilt when a conversation changes, and the number of open
-    streams.
-    """
+    streams."""
 
     def __init__(self) -> None:
         self._made: OrderedDict[str, tuple[object, str]] = OrderedDict()
@@ -64,8 +63,7 @@ class SharedViews:
 
 async def _valid(request: Request, token: str) -> tuple[Context, str]:
     """Return the context and the hash of a valid token. Wrong tokens are rate-limited like wrong
-    passwords.
-    """
+    passwords."""
     context: Context = request.app.state.context
     try:
         attempt = context.guesses.begin(request.client.host if request.client else "")
@@ -101,8 +99,7 @@ async def read_shared(request: Request, token: str) -> Response:
 @router.get("/shared/{token}/events", response_class=Response, responses=stream_of(SharedConversation))
 async def follow_shared(request: Request, token: str) -> Response:
     """Stream what a link shows as `snapshot` events: now, and after each change. The stream ends after 45
-    seconds, so that clients reconnect, or when the link becomes invalid.
-    """
+    seconds, so that clients reconnect, or when the link becomes invalid."""
     context, hash = await _valid(request, token)
     return LinkStream(context, request.app.state.shared_views, hash)
 

@@ -48,8 +48,7 @@ async def set_member(
 @router.delete("/conversations/{id}/members/{user}", status_code=204)
 async def remove_member(context: TheContext, id: str, user: UserName) -> None:
     """Remove a member, or leave. It takes effect immediately: live streams end, and the user's turns are
-    cancelled.
-    """
+    cancelled."""
     await context.check(id, Right.READ if user == context.person else Right.OWN)
     try:
         await context.runtime.sharing.remove(id, user, by=context.person)

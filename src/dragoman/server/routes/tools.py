@@ -37,8 +37,7 @@ async def tools(
     brief: Annotated[bool, Query()] = False,
 ) -> shapes.GroupList:
     """List all groups with their tools. With a conversation, `on` reflects its model, switches and agent.
-    With `brief`, tools lack description, schema and rules.
-    """
+    With `brief`, tools lack description, schema and rules."""
     services = await context.services()
     info = await context.conversation(conversation, Right.READ) if conversation else None
     settings = services.settings_seen(info.settings) if info is not None else {}
@@ -85,8 +84,7 @@ def _group_view(
     problems: Mapping[str, str | None],
 ) -> shapes.GroupView:
     """Return a group for clients. `states` and `problems` belong to sources, by name: a group from a source
-    has its name.
-    """
+    has its name."""
     server = group.tools[0].server if group.tools else (group.name if group.name in states else None)
     on = any(tool.on for tool in tools)
     state, problem = states.get(group.name), problems.get(group.name)

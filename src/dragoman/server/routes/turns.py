@@ -1,6 +1,5 @@
 """Define routes to start, watch, steer, queue, repeat and cancel turns, and to read and finish their
-calls.
-"""
+calls."""
 
 from __future__ import annotations
 
@@ -68,8 +67,7 @@ async def turn(context: TheContext, id: str) -> shapes.TurnInfo:
 @router.get("/turns/{id}/facts")
 async def facts(context: TheContext, id: str) -> list[dict[str, Any]]:
     """Return the facts of a turn in order, as `dragoman explain` prints them. Only the owner can read them,
-    because they contain the conversation's settings with private texts.
-    """
+    because they contain the conversation's settings with private texts."""
     await context.turn(id, Right.OWN)
     return [FACT.to_json(fact) for fact in await _facts(context, id)]  # type: ignore[misc]  # JSON objects
 
@@ -77,8 +75,7 @@ async def facts(context: TheContext, id: str) -> list[dict[str, Any]]:
 @router.get("/turns/{id}/context")
 async def context_of_turn(context: TheContext, id: str) -> ContextUse:
     """Return what filled the model's context in its last request, and how much of it. Sizes are estimated by
-    length, after the changes of plugins.
-    """
+    length, after the changes of plugins."""
     await context.turn(id, Right.READ)
     return await context.runtime.turn(id).context()
 
@@ -159,8 +156,7 @@ async def continue_turn(context: TheContext, id: str) -> shapes.TurnInfo:
 @router.post("/turns/{id}/steer", status_code=202)
 async def steer(context: TheContext, id: str, body: bodies.MessageBody) -> shapes.Done:
     """Add a message to a running turn, for its next request. Only the turn's sender can do that, because the
-    turn runs under the sender's rules.
-    """
+    turn runs under the sender's rules."""
     row = await context.turn(id, Right.TAKE_PART)
     await context.check_files(body.content())
     await context.runtime.commands.steer(id, body.content(), by=context.person)

@@ -91,8 +91,7 @@ def _check_own(own: OwnSettings, name: str) -> None:
 
 async def _use(runtime: Runtime, agents: Sequence[Agent], write: Callable[[], None]) -> None:
     """Apply the agents, then write them. Applying comes first and can fail: with invalid agents in its
-    settings, no server would start.
-    """
+    settings, no server would start."""
     before = [*runtime.services.agents.values()]
     runtime.use_agents(agents)
     try:
@@ -141,8 +140,7 @@ async def trust(own: TheOwnSettings) -> FolderTrustList:
 @router.put("/trust")
 async def decide_trust(own: TheOwnSettings, body: TrustDecision) -> FolderTrustList:
     """Trust a folder exactly as it was shown, or revoke its trust. It applies after the next start of the
-    server.
-    """
+    server."""
 
     def decide() -> list[FolderTrust]:
         folder = Path(body.folder)
@@ -159,8 +157,7 @@ async def decide_trust(own: TheOwnSettings, body: TrustDecision) -> FolderTrustL
 
 def _known(own: OwnSettings) -> set[Path]:
     """Return the known folders. The folder of a settings file that was named at the start is left out,
-    because naming it expresses trust.
-    """
+    because naming it expresses trust."""
     sources = own.settings.sources
     named = {sources.named.parent.resolve()} if sources.named is not None else set()
     return {*(sources.folders - named), *(one.contents.folder for one in sources.left_out)}

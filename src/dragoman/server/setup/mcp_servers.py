@@ -1,6 +1,5 @@
 """Define routes to set up MCP servers. A server is started only after the admin has seen its exact
-command.
-"""
+command."""
 
 from __future__ import annotations
 

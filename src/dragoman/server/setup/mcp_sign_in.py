@@ -54,8 +54,7 @@ class ServerLogins:
 
     async def finish(self, returned: Returned) -> ServerLogin:
         """Pass the browser's parameters to the sign-in that waits for them, and return its outcome. Raises
-        BadRequest if none waits.
-        """
+        BadRequest if none waits."""
         for login in self._latest.values():
             if login.waits_for(returned.state):
                 login.take(returned)

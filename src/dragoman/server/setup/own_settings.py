@@ -66,8 +66,7 @@ _TAKEN = (*BUILTIN, "tools", "agents", "skills", "output")  # group names that n
 @dataclass(slots=True, frozen=True)
 class OwnSettings:
     """The settings of the start, and the file that the web UI writes: the admin's file, or the one named at
-    the start. A folder's file is never written (P11).
-    """
+    the start. A folder's file is never written (P11)."""
 
     settings: Settings
     confirmations: Confirmations = field(default_factory=Confirmations)
@@ -129,8 +128,7 @@ class OwnSettings:
 
     def remove(self, section: str, name: str) -> None:
         """Remove a table from the file. Raises NotFound if it is in another file, which the admin must edit,
-        or missing.
-        """
+        or missing."""
         with self._writing:
             if name not in self.tables(section):
                 raise NotFound(section, name, sentence("hint.not_in_file", file=self.file.name))
@@ -152,8 +150,7 @@ class OwnSettings:
 
     def origin(self, path: str) -> str | None:
         """Return the file and line that set `mcp.files`, `agents.coder` or the like, in short form. None if
-        unknown.
-        """
+        unknown."""
         section, _, name = path.partition(".")
         found = self.settings.origins.get(path)
         if found is None and name in self.tables(section):
@@ -166,8 +163,7 @@ class OwnSettings:
 
     def check_server(self, name: str, table: Mapping[str, Any]) -> McpServer:
         """Return the server that a table describes. Raises ConfigError if it is invalid or its name is
-        taken.
-        """
+        taken."""
         server = parse_server(dict(table), f"mcp.{name}", name)
         if name in _TAKEN:
             raise ConfigError(sentence("server.group_name", name=name))

@@ -51,8 +51,7 @@ async def providers(context: TheContext, own: TheOwnSettings) -> ProviderSetupLi
 @router.put("/providers/{name}/key")
 async def set_key(context: TheContext, own: TheOwnSettings, name: str, body: NewKey) -> ProviderSetup:
     """Store a key in the keyring, or without one in a file that only its owner can read. It applies
-    immediately.
-    """
+    immediately."""
     models = _models(context)
     provider = _provider(models, name)
     key = _checked(body.key)
@@ -164,8 +163,7 @@ async def drop_provider(context: TheContext, own: TheOwnSettings, name: str) -> 
 
 def _check_unneeded(models: Models, own: OwnSettings, name: str) -> None:
     """Raise ConfigError if the settings name a model, or a chain with a model, that only this provider
-    serves.
-    """
+    serves."""
     named = own.settings.values.get("model")
     if not named or name in load_catalog().providers:  # Built-in providers exist without a settings file.
         return
@@ -191,8 +189,7 @@ def _provider(models: Models, name: str) -> Provider:
 
 def _checked(secret: SecretStr) -> str:
     """Return a key without surrounding whitespace. A key can be a header value. Raises ConfigError for other
-    characters, without repeating the key.
-    """
+    characters, without repeating the key."""
     key = secret.get_secret_value().strip()
     if not re.fullmatch(r"[!-~]+", key):
         raise ConfigError(sentence("key.spaces"))

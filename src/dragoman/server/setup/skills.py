@@ -109,8 +109,7 @@ def _check_own(own: OwnSettings, skill: Skill) -> None:
 
 def _check_free(own: OwnSettings, folder: Path) -> None:
     """Raise ConfigError if the folder contains an unreadable skill, or has a name that other systems treat as
-    the same. An existing folder without a skill is fine.
-    """
+    the same. An existing folder without a skill is fine."""
     try:
         entries = [*folder.parent.iterdir()] if folder.parent.exists() else []
     except OSError as error:

@@ -1,6 +1,5 @@
 """Stores blobs as files in a folder, each named after its content: by default, or on a disk shared by
-servers.
-"""
+servers."""
 
 from __future__ import annotations
 
@@ -277,8 +276,7 @@ class FolderBlobs:
 
     def _is_ours(self) -> bool:
         """Return whether this store owns the folder, False if unclaimed. Raise StoreUnavailable for another
-        owner.
-        """
+        owner."""
         file = self._folder / _OWNER
         try:
             owner = file.read_text("utf-8") if self._store_id is not None else None

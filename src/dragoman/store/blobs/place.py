@@ -33,8 +33,7 @@ class NamedBlobs(Blobs, Protocol):
 
 def named_blobs(place: str | None, *, own: Literal["folder", "database"]) -> NamedBlobs | None:
     """Return the blobs at the named place. None for the database's `own`. Raise ConfigError for an invalid
-    place.
-    """
+    place."""
     if place is None or place == own:
         return None
     if place in ("folder", "database"):

@@ -303,8 +303,7 @@ class PostgresDatabase(SqlDatabase):
 
     async def _attempt(self, operation: Operation[T]) -> T:
         """Run the operation again after a conflict with another write, so that it sees that
-        write's changes.
-        """
+        write's changes."""
         for attempt in range(_ATTEMPTS):
             try:
                 async with self._connection() as connection, connection.transaction():

@@ -118,8 +118,7 @@ class OwnerSession:
 
     async def _listen(self) -> None:
         """Connect and take the lock, which is free once the server has noticed the end of an earlier
-        connection.
-        """
+        connection."""
         async with self._in_use:
             if self._connection is None or self._connection.is_closed():
                 connection = await self._connect()

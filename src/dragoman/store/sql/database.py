@@ -240,8 +240,7 @@ class SqlDatabase(ABC):
     @abstractmethod
     def _identity(self, db: SqlConnection) -> str:
         """Return the ID of this database at the place of its blobs, created on demand and kept
-        when it moves.
-        """
+        when it moves."""
 
     @abstractmethod
     def _advance_sequences(self, db: SqlConnection, tables: Sequence[str]) -> None:
@@ -287,8 +286,7 @@ class SqlDatabase(ABC):
 
     async def _take_back(self, name: str, /, **key: object) -> bool:
         """Run a deletion and return whether a row existed. Triggers do not report deleted rows, so announce
-        it.
-        """
+        it."""
 
         def write(db: SqlConnection) -> bool:
             self._announce_write(db)

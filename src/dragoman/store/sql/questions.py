@@ -74,8 +74,7 @@ class SqlSignals(SqlDatabase):
 
     def _refuse_if_cancelled(self, db: SqlConnection, turn: str, asked: str) -> None:
         """Raise AlreadyAnswered after a cancel, even one the turn has not read yet: nothing later has an
-        effect.
-        """
+        effect."""
         if self._has_unread(db, turn, "cancel"):
             raise AlreadyAnswered(asked, "its turn is cancelled")
 

@@ -1,6 +1,5 @@
 """Tracks which process runs a turn, and whether it still can: a lock that dies with it, and a lease it
-renews.
-"""
+renews."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """Manages a few read-only connections, each in one thread at a time, so that a slow search blocks no other
-read.
-"""
+read."""
 
 from __future__ import annotations
 
@@ -75,8 +74,7 @@ READERS = 4
 
 class Readers:
     """Runs reads in threads, with connections made on demand. A read sees everything committed before its
-    start.
-    """
+    start."""
 
     def __init__(self, connect: Callable[[], sqlite3.Connection], path: Path) -> None:
         self._connect = connect

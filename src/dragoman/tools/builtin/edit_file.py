@@ -31,8 +31,7 @@ from dragoman.workspace.hunks import HunkChoices, keep_hunks
 @dataclass(slots=True, frozen=True)
 class Replaced:
     """The new text, the number of places changed, and whether a place was found only by ignoring
-    white space.
-    """
+    white space."""
 
     text: str
     count: int
@@ -53,8 +52,7 @@ def replace_piece(path: str, text: str, old: str, new: str, *, everywhere: bool 
 
 def edits_between(old: str, new: str) -> list[tuple[str, str]]:
     """Return pairs of old and new text to apply in order. Each old text occurs exactly once when its turn
-    comes.
-    """
+    comes."""
     before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
     found: list[tuple[str, str]] = []
     for tag, i1, i2, j1, j2 in opcodes_of(before, after):
@@ -119,8 +117,7 @@ def _replace_loosely(path: str, text: str, old: str, new: str, everywhere: bool)
 
 def _places(lines: list[str], wanted: list[str], start: int) -> list[int]:
     """Return all places, including overlapping ones. The scan never moves back: `falls` says how much of a
-    match remains when the next line differs (Knuth, Morris and Pratt).
-    """
+    match remains when the next line differs (Knuth, Morris and Pratt)."""
     if not wanted:
         return list(range(start, len(lines) + 1))
     falls, found, fits = _falls(wanted), list[int](), 0
@@ -147,8 +144,7 @@ def _falls(wanted: list[str]) -> list[int]:
 
 def _occurrences(text: str, piece: str) -> int:
     """Count the occurrences, at least 2 if they overlap: `aa` is in `aaa` twice, so the place is
-    ambiguous.
-    """
+    ambiguous."""
     first = text.find(piece)
     if first < 0:
         return 0

@@ -206,8 +206,7 @@ def fetcher(
 
 def parse_url(text: str) -> URL:
     """Return the URL as it will be requested. Raises ToolFailed if no page can have it or it hides another
-    one.
-    """
+    one."""
     from yarl import URL
 
     try:

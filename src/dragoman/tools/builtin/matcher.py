@@ -16,8 +16,7 @@ WIDTH = 300
 
 def serve(texts: BinaryIO, answers: BinaryIO) -> None:
     """Read the pattern from the first line, then the length and the bytes of each text. Write one line per
-    text.
-    """
+    text."""
     asked = json.loads(texts.readline())
     pattern = re.compile(asked["pattern"], re.IGNORECASE if asked["ignore_case"] else 0)
     while length := texts.readline():

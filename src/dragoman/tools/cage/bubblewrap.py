@@ -303,8 +303,7 @@ def _mask(path: Path) -> list[str]:
 
 def _git_folders(workspace: Path) -> Iterator[Path]:
     """Yield the repository of a worktree, if the repository confirms it: anybody can write a file that points
-    anywhere.
-    """
+    anywhere."""
     file = workspace / ".git"
     try:
         if file.is_symlink() or not file.is_file():

@@ -227,8 +227,7 @@ def _hold_new(cage: Cage, before: Protected) -> list[tuple[str, str | OSError]]:
 @cache
 def _git_variables() -> dict[str, str]:
     """Return variables with the committer's name: the file that has it is not visible. Also turn off git's
-    optional locks, which cannot be made inside.
-    """
+    optional locks, which cannot be made inside."""
     variables = {"GIT_OPTIONAL_LOCKS": "0"}
     git = shutil.which("git")
     names = ("user.name", "user.email") if git else ()

@@ -144,8 +144,7 @@ class Refusal:
 
 def beyond_of(words: Iterable[str], line: Sequence[str]) -> list[Rule]:
     """Return the rules that a call requests: `write:~/.cargo/*`, `net:example.org`, or `outside` for its
-    line.
-    """
+    line."""
     rules = []
     for word in words:
         kind, _, pattern = word.removeprefix("cage.").partition(":")
@@ -158,8 +157,7 @@ def beyond_of(words: Iterable[str], line: Sequence[str]) -> list[Rule]:
 
 def settle_beyond(cage: Cage, rules: Iterable[Rule]) -> tuple[list[Rule], str]:
     """Return the rules that a call requests, as what they really open, and why one cannot be opened
-    at all.
-    """
+    at all."""
     settled: list[Rule] = []
     for rule in rules:
         word = f"{rule.permission}:{rule.pattern}"
@@ -200,8 +198,7 @@ def opening_of(cage: Cage, base: str, permission: str = WRITE) -> Rule | None:
 
 def _is_too_wide(path: Path) -> bool:
     """Return whether a path contains more than an opened folder should: all of home, processes, or
-    devices.
-    """
+    devices."""
     kernels = any(path.is_relative_to(one) for one in ("/proc", "/sys", "/dev"))
     home = Path(os.path.realpath(Path.home()))
     return (kernels and not path.is_relative_to("/dev/shm")) or home.is_relative_to(path)
@@ -373,8 +370,7 @@ def _open_folder(path: Path | str, above: int | None = None) -> int:
 
 def _paths(bounds: Sequence[Rule], permission: str, actions: tuple[str, ...]) -> Iterator[tuple[str, bool]]:
     """For each rule that names one path, or everything below one, yield the path and whether it is a name
-    prefix.
-    """
+    prefix."""
     for rule in bounds:
         if rule.permission == permission and rule.action in actions:
             base = rule.pattern.removesuffix("/*")

@@ -225,8 +225,7 @@ def refusing(machine: str | None = None) -> bytes:
 @cache
 def watching(machine: str | None = None) -> bytes:
     """Return the filter that notifies a supervisor of everything that changes files or names. Refuses
-    nothing.
-    """
+    nothing."""
     program = _head(machine)
     for name in PATHS:
         if (known := number(name, machine)) is None:
@@ -257,8 +256,7 @@ def _of(name: str, machine: str | None) -> int:
 
 def _when(call: int, body: bytes) -> bytes:
     """Return the body for this call. If the body decides nothing, the number is loaded again for what
-    follows.
-    """
+    follows."""
     return _jump(0x15, call, 0, len(body) // 8 + 1) + body + _load(_NUMBER)
 
 
@@ -268,8 +266,7 @@ def _if_equal(value: int, verdict: int) -> bytes:
 
 def _argument(place: int) -> bytes:
     """Load the lower half of an argument: these arguments use no more (both architectures are
-    little-endian).
-    """
+    little-endian)."""
     return _load(16 + 8 * place)
 
 

@@ -13,8 +13,7 @@ PORT = 3128  # of the proxy, in the cage's network
 
 def hand_out(control: int, call: int, program: bytes) -> None:
     """Pass out a listening socket and, with a filter, its notification descriptor. Both are served from
-    outside.
-    """
+    outside."""
     given = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
     given.bind(("127.0.0.1", PORT))
     given.listen(64)

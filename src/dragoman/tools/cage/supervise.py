@@ -72,8 +72,7 @@ class Supervisor:
 
     async def attend(self, control: socket.socket) -> None:
         """Wait for what the first program inside passes out, and serve it. Nothing arrives if that program
-        failed.
-        """
+        failed."""
         loop = asyncio.get_running_loop()
         ready = asyncio.Event()
         loop.add_reader(control, ready.set)
@@ -159,8 +158,7 @@ class Supervisor:
 
     async def _address(self, host: str, port: int) -> str | None:
         """Return the address of a name. If it is on this machine or its network, the address itself must be
-        allowed.
-        """
+        allowed."""
         with suppress(ValueError):
             return str(ipaddress.ip_address(host))
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)

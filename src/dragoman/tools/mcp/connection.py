@@ -291,8 +291,7 @@ async def _follow(connection: Connection) -> None:
 
 class _WatchedTransport(AbstractAsyncContextManager[TransportStreams]):
     """A transport of the SDK that calls `on_end` when nothing more will arrive, which the SDK does not
-    report.
-    """
+    report."""
 
     def __init__(
         self, transport: AbstractAsyncContextManager[TransportStreams], on_end: Callable[[], None]

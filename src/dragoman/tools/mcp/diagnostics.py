@@ -11,8 +11,7 @@ UNKNOWN_EFFECT = "Whether the call took effect is not known."
 
 class ConnectionLost(Exception):
     """The connection ended before a call had its result. `ran` is False if the server never received the
-    call.
-    """
+    call."""
 
     def __init__(self, why: str, *, ran: bool) -> None:
         super().__init__(why)

@@ -41,8 +41,7 @@ class Elicitation:
     @contextmanager
     def serving(self, context: ToolContext) -> Iterator[None]:
         """Requests that arrive while this call runs can belong to it. Model requests for the call end with
-        it.
-        """
+        it."""
         token = _CALL.set(context)
         self._calls.append(context)
         try:

@@ -53,8 +53,7 @@ def needs_login(error: BaseException, diagnostics: Diagnostics) -> bool:
 
 def own_words(error: MCPError, diagnostics: Diagnostics) -> str:
     """Return what happened, if the SDK reports it as if the server had sent it. "" for the server's own
-    message.
-    """
+    message."""
     if error.message.startswith((NO_MCP, BROKEN_OFF)):
         return error.message[:2000]
     if error.code == CONNECTION_CLOSED and error.message.startswith("SSE stream"):

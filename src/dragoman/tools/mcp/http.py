@@ -85,8 +85,7 @@ async def open_http(
 
 class _Client(httpx2.AsyncClient):
     """Reports a broken connection only to the call that waits for it: the SDK would end all other
-    calls too.
-    """
+    calls too."""
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         try:

@@ -75,8 +75,7 @@ class TokenStore:
 
     async def get_tokens(self) -> OAuthToken | None:
         """Return the tokens, without an expired access token: then it is renewed before the server refuses
-        it.
-        """
+        it."""
         login = await in_thread(self.login)
         if login.tokens is not None and login.expires is not None and time.time() > login.expires - EARLY:
             return login.tokens.model_copy(update={"access_token": ""})

@@ -41,8 +41,7 @@ def resolve_references(texts: Mapping[str, str], find: Find = look_up) -> dict[s
 
 def secret_name(server: str, name: str) -> str:
     """Return the name under which a server's secret is stored. `a` with `B_C` and `a_b` with `C` get
-    different ones.
-    """
+    different ones."""
     mark = sha256(f"{server}\0{name}".encode()).hexdigest()[:6].upper()
     return re.sub(r"[^A-Z0-9]", "_", f"MCP_{server}_{name}_{mark}".upper())
 

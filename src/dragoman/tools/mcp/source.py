@@ -167,8 +167,7 @@ class McpSource:
 
     async def restart(self) -> None:
         """End the server if it runs and start it immediately, however often it failed. Wait briefly, as
-        `ready` does.
-        """
+        `ready` does."""
         async with self._restarting:
             self._ending = True
             try:

@@ -70,8 +70,7 @@ def read_message(line: bytes) -> types.JSONRPCMessage | None:
 
 def _id_of(line: bytes) -> int | str | None:
     """Return the ID of a response that is not valid JSON for us: the ID comes before the result or
-    after it.
-    """
+    after it."""
     found = _AT_START.match(line) or _AT_END.search(line[-_TAIL:])
     if found is None:
         return None

@@ -51,8 +51,7 @@ class ToolList:
 
     def sound(self, tools: Iterable[Tool], left_out: Iterable[str]) -> ToolList:
         """Return the list to keep: only definitions that became tools. The next start skips their schema
-        check.
-        """
+        check."""
         offered = {tool.fingerprint for tool in tools}
         definitions = tuple(one for one in self.definitions if one.fingerprint in offered)
         return replace(self, definitions=definitions, left_out=tuple(left_out))

@@ -476,8 +476,7 @@ class Commands:
         self, asked: Question, answer: Answer, conversation: Conversation, by: str
     ) -> list[Grant]:
         """Return the rules an answer leaves for the answering user. If arguments were edited, they cover
-        those.
-        """
+        those."""
         if answer.verdict not in ("allow", "reject") or answer.scope == "once" or not asked.rules:
             return []
         only_here = answer.scope == "conversation" or asked.because == "loop"

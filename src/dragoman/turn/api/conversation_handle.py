@@ -304,8 +304,7 @@ class ConversationHandle:
         tags: Sequence[str] | None = None,
     ) -> None:
         """Pin the conversation, archive it until the next message, or set its tags. None leaves a label
-        unchanged.
-        """
+        unchanged."""
         words = check_tags(tags) if tags is not None else None
         await self._store.label_conversation(self.id, pinned=pinned, archived=archived, tags=words)
 

@@ -61,8 +61,7 @@ class Sharing:
 
     async def remove(self, conversation: str, user: str, *, by: str) -> None:
         """Remove a member, for whom the conversation then does not exist, and cancel that user's
-        turns in it.
-        """
+        turns in it."""
         if user == await self._store.owner_of(conversation):
             raise BadRequest(sentence("share.owner", user=user))
         await self._stop(await self._store.remove_member(conversation, user), by)

@@ -138,8 +138,7 @@ class Subagents:
 
     def _settings(self, parent: Conversation, agent: str, context: ToolContext) -> dict[str, JsonValue]:
         """Return the task's settings: tool switches, private texts and reviewers carry over from this
-        conversation.
-        """
+        conversation."""
         services, engine = self._parts
         live = engine.bus.here(context.turn)
         here_too = parent.settings if live is None else {**live.log.settings, **_said_with(live.log)}

@@ -196,8 +196,7 @@ class TurnHandle(Generic[T]):
 
     async def _can_be_followed(self) -> bool:
         """Return whether another process runs the turn, or just did and left events for clients that lag
-        behind.
-        """
+        behind."""
         return (await self._store.turn(self.id)).live or bool(await self._store.events({self.id: 0}, 1))
 
     async def _all_said(self) -> list[e.Event]:

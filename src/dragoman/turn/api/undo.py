@@ -87,8 +87,7 @@ class Undo:
 
     async def diff_message(self, message: str) -> WorkspaceDiff:
         """Return the changes of a reply's calls, one step of its turn. For a user message, those of the whole
-        turn.
-        """
+        turn."""
         found = await self._store.message(message)
         calls = {call.id for call in found.all_calls} if found.role == "assistant" else None
         try:
@@ -428,8 +427,7 @@ class Undo:
 
     async def _move(self, history: WorkspaceHistory, record: ChangeRecord) -> bool:
         """Move the leaf. Return False if a message was sent meanwhile or another branch selected. That stays
-        visible.
-        """
+        visible."""
         id, to = record.conversation, record.leaf_after
         moved = to is not None and (
             await self._store.set_leaf(id, to, 0.0, before=record.leaf_before)

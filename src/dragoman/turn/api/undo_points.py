@@ -103,8 +103,7 @@ def undone_in(done: Sequence[ChangeRecord], records: Sequence[ChangeRecord]) -> 
 
 def done_in(conversations: Collection[str], records: Sequence[ChangeRecord]) -> list[ChangeRecord]:
     """Return the changes and reverts made in these conversations, without what other conversations
-    reverted.
-    """
+    reverted."""
     others = [one for one in _reverts_in_effect(records) if one[0].conversation not in conversations]
     gone = _taken(others)
     found = []

@@ -42,8 +42,7 @@ _log = logging.getLogger("dragoman.turn")
 @dataclass(slots=True, frozen=True)
 class TurnLimits:
     """The maximum number of turns running at the same time. None means no limit. Turns waiting for a user do
-    not count.
-    """
+    not count."""
 
     per_node: int = 32
     per_person: int | None = None
@@ -231,8 +230,7 @@ class JobDriver(TaskDriver):
 
     async def _needs_no_place(self, turn: str) -> bool:
         """Return whether it belongs to another turn, which would wait for it, or only needs to be
-        cancelled.
-        """
+        cancelled."""
         inner = await self._is_inner((await self._store.turn(turn)).conversation)
         return inner or await self._is_cancelled(turn)
 
@@ -283,8 +281,7 @@ class JobDriver(TaskDriver):
 
     def _try_next(self, whose: tuple[str, str]) -> None:
         """Retry the first turns that met a limit for this user and for this provider: a slot may
-        be free now.
-        """
+        be free now."""
         for mine, left in enumerate(whose):
             turn = next((turn for turn, other in self._put_off.items() if other[mine] == left), None)
             if turn is not None:

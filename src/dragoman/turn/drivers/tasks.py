@@ -99,8 +99,7 @@ class TaskDriver:
     @contextmanager
     def _given_up_on_error(self, started: Started) -> Iterator[None]:
         """Release a turn stored as owned by this process if it cannot start here, once the store
-        allows it.
-        """
+        allows it."""
         try:
             yield
         except BaseException:
@@ -245,8 +244,7 @@ class TaskDriver:
 
     async def _release_all(self) -> None:
         """Release turns that broke off here, as soon as the store accepts it. Any process may then claim
-        them.
-        """
+        them."""
         for turn, epoch in list(self._broken_off.items()):
             await self._store.release(turn, epoch)
             self._broken_off.pop(turn, None)
@@ -388,8 +386,7 @@ class Driver(Protocol):
 
     def leaves(self, turn: str) -> bool:
         """Return whether a turn that no process runs stays so, because this process only inspects and
-        answers.
-        """
+        answers."""
 
     async def wake(self, turn: str) -> None:
         """Let the turn read a new signal, in whichever process it runs."""

@@ -70,8 +70,7 @@ class EventLog(Generic[S]):
 
     def let_go(self, *, stored: bool) -> None:
         """Publish what the oldest write held back. If that write failed, drop it, since its changes do not
-        exist.
-        """
+        exist."""
         held = self._held.popleft()
         for event, snapshot in held if stored and not self._silent else ():
             if event is not None:
@@ -82,8 +81,7 @@ class EventLog(Generic[S]):
 
     def silence(self) -> None:
         """Stop publishing: later events would follow changes that were not stored. The next owner publishes
-        the rest.
-        """
+        the rest."""
         self._silent = True
 
     def close(self) -> None:

@@ -66,8 +66,7 @@ def _check_here(services: Services, turn: str, options: TurnOptions) -> None:
 
 def missing_here(services: Services, options: TurnOptions) -> str | None:
     """Return what the turn needs and this process lacks (T14): the same folder, agent and model. None if
-    nothing.
-    """
+    nothing."""
     try:
         services.workspace_of(options)
     except NotFound:
@@ -184,8 +183,7 @@ class Paths:
 
 def _size(message: Message) -> int:
     """Estimate the message's bytes in memory. This must be cheap: it runs for each message at every turn's
-    end.
-    """
+    end."""
     return _ANY + sum(map(_part_size, (*message.parts, *message.inner)))
 
 

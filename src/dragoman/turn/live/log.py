@@ -182,8 +182,7 @@ class TurnLog:
 
     def is_running(self, call: str) -> bool:
         """Return whether the call still runs. A tool that must not be stopped outlives its call. Nothing it
-        does then can be recorded.
-        """
+        does then can be recorded."""
         return self.turn.calls[call].state is CallState.RUNNING and not self.turn.state.ended
 
     def count_lost(self, request: Request, call: str = "") -> None:
@@ -338,8 +337,7 @@ class TurnLog:
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call the listener now and on every change. Return a function that unsubscribes it. Its exceptions
-        are dropped.
-        """
+        are dropped."""
         return self.events.subscribe(listener, self.snapshot())
 
 

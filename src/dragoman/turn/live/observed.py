@@ -56,8 +56,7 @@ Observer: TypeAlias = Callable[[Observed], None]
 @dataclass(slots=True)
 class ReplyTiming:
     """The timing of one step. `retries` holds all failed attempts before the reply, whichever component
-    retried.
-    """
+    retried."""
 
     first: float = 0.0
     retries: list[Retried] = field(default_factory=list)

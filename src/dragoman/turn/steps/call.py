@@ -308,8 +308,7 @@ class CallRun:
 
     async def _execute(self, ready: Ready, slot: Slot) -> Outcome:
         """Run the tool in a separate task. If the turn is cancelled, a tool that must not be stopped
-        continues.
-        """
+        continues."""
         tool = ready.tool
         program = None
         if tool.runs_programs:
@@ -401,8 +400,7 @@ class CallRun:
     @property
     def _lent(self) -> bool:
         """Return whether another user than the sender let it run: the sender has not seen the tool's current
-        text.
-        """
+        text."""
         questions = (q for q in self._log.questions.values() if q.call == self._id)
         return any(q.answer is not None and q.answer.lent for q in questions)
 

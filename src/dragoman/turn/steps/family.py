@@ -29,8 +29,7 @@ async def tasks_given(
     store: Store, conversation: str, calls: Collection[str]
 ) -> tuple[dict[str, str], list[TurnRow]]:
     """Return the conversations that these calls opened, including nested ones, each with its call, and their
-    turns.
-    """
+    turns."""
     tasks: dict[str, str] = {}
     for one in await store.opened_by(conversation, calls) if calls else ():
         tasks[one.id] = tasks.get(one.parent or "") or one.call or ""

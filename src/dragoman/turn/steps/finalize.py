@@ -100,8 +100,7 @@ async def conclude(log: TurnLog, signals: Signals, error: BaseException | None) 
 
 def _last_fact(log: TurnLog, failure: TurnFailed | None) -> TurnFailed | TurnCancelled | TurnCompleted:
     """Build the last fact for each attempt: it may be stamped once, and a cancel may have arrived
-    meanwhile.
-    """
+    meanwhile."""
     if failure is not None:
         return replace(failure)
     if log.cancelled is None:
@@ -184,8 +183,7 @@ def failure_of(error: BaseException) -> TurnFailed:
 
 def _hook_that_failed(error: BaseException) -> str:
     """Name the plugin and hook that failed, from the error's frames, so that no bookkeeping is
-    needed before.
-    """
+    needed before."""
     for frame, _ in walk_tb(error.__traceback__):
         plugin = frame.f_locals.get("self")
         if isinstance(plugin, Plugin) and frame.f_code.co_name in vars(Plugin):

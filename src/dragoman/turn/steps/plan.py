@@ -58,8 +58,7 @@ class Asking:
 @dataclass(slots=True, frozen=True)
 class AnsweredCall:
     """The call does not run, and this is its result. With a `limit`, the model gets no more calls in this
-    turn.
-    """
+    turn."""
 
     call: ToolCall
     state: CallState
@@ -244,8 +243,7 @@ def changed(call: ToolCall, arguments: Arguments) -> ToolCall:
 
 def _is_closed(prepared: PreparedTurn, call: ToolCall) -> bool:
     """Return whether a limit was reached by earlier calls, in this or an earlier reply, or a user stopped
-    all.
-    """
+    all."""
     turn = prepared.log.turn
     if not turn.closing or turn.closes or turn.limit == BY_PERSON:
         return turn.closing
@@ -335,8 +333,7 @@ def _model_of(prepared: PreparedTurn, call: ToolCall) -> str:
 
 def _covered(reason: Reason, question: Question) -> bool:
     """Return whether the user's answer covers this reason. A plugin's new question was not part of the
-    request.
-    """
+    request."""
     return reason.cause != "plugin" or reason.text in question.text
 
 
@@ -364,8 +361,7 @@ def _refused_before(prepared: PreparedTurn, call: ToolCall) -> AnsweredCall | No
 
 def _patiently(prepared: PreparedTurn, answered: AnsweredCall) -> AnsweredCall:
     """C10: a call that cannot run and comes again unchanged is answered once or twice, then closes
-    the turn.
-    """
+    the turn."""
     call = answered.call
     replies = _earlier(prepared, call, lambda other: other.state is CallState.FAILED and not other.started)
     if replies < _PATIENCE:

@@ -74,8 +74,7 @@ class PreparedTurn:
     @property
     def rules(self) -> list[Rule]:
         """Return the rules of the settings, then those of the agent, then the bounds that nothing
-        overrides.
-        """
+        overrides."""
         return [*self.services.rules, *self.agent.rules, *self.bounds]
 
     @property
@@ -148,8 +147,7 @@ async def find_deps(prepared: PreparedTurn) -> Any:
 
 async def hand_over(prepared: PreparedTurn) -> PreparedTurn:
     """Return the turn prepared for the agent it was handed to, possibly through several agents in a copied
-    answer.
-    """
+    answer."""
     services, log = prepared.services, prepared.log
     *earlier, agent = agents_in(services, log)
     binding = [one for one in earlier if one not in prepared.givers.agents]
@@ -412,8 +410,7 @@ def _dialect(log: TurnLog) -> str | None:
 
 async def _native_models(prepared: PreparedTurn) -> set[str]:
     """Return models that made native calls in any conversation, including other processes and earlier runs
-    (D6).
-    """
+    (D6)."""
     known = prepared.services.native_models
     if prepared.model.name not in known and _reads_text(prepared.model):
         known |= await prepared.log.store.native_models()

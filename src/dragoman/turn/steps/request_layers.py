@@ -76,8 +76,7 @@ def conversation_switches(
     services: Services, settings: Mapping[str, JsonValue], agent: Agent
 ) -> dict[str, bool]:
     """Return the switches for the next turn of a conversation. A model that is unavailable here switches
-    nothing.
-    """
+    nothing."""
     return switches_of(model_here(services, settings, agent), settings.get("tools"), {})
 
 
@@ -262,8 +261,7 @@ _PICTURE = 4_000  # Characters assumed for a file, whose sent form depends on th
 @dataclass(slots=True, frozen=True)
 class ContextShare:
     """One share of the context. `name` is its source: a prompt layer or a tool. `tokens` are estimated by
-    length.
-    """
+    length."""
 
     kind: ShareKind
     name: str

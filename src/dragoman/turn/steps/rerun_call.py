@@ -81,8 +81,7 @@ async def _turn_and_message(store: Store, call: str, conversation: str) -> tuple
 
 async def copy_steps(log: TurnLog, store: Store) -> None:
     """Copy the earlier turn's steps up to the call in one transaction: after a crash, all are
-    copied again.
-    """
+    copied again."""
     change = log.turn.options.again_from
     if change is None or log.turn.step:
         return
@@ -188,8 +187,7 @@ def _changed(part: ToolCall, change: CallChange, now: float) -> ToolCall:
 
 def _settled(call: ToolCall) -> ToolCall:
     """Keep a withheld result withheld: the model has read that it was, and the copy must not reveal the
-    output.
-    """
+    output."""
     if call.state is not CallState.WITHHELD or call.result is None:
         return call
     return replace(call, state=CallState.FAILED, result=ToolResult(call.result.text))

@@ -301,8 +301,7 @@ class Runner:
 
 def _is_store_fault(error: BaseException | None) -> bool:
     """Return whether the store was unreachable. The turn then breaks off and resumes when a process reaches
-    it (N4).
-    """
+    it (N4)."""
     return isinstance(error, StoreUnavailable) and error.retryable
 
 

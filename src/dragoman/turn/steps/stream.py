@@ -69,8 +69,7 @@ async def store_file(file: File, store: Store) -> File:
 
 async def _decoded(text: str, begins: int) -> AsyncIterator[bytes]:
     """Yield the decoded bytes from `begins` on. They can be hundreds of megabytes, so never decode all
-    together.
-    """
+    together."""
     for at in range(begins, len(text), _PIECE):
         yield await asyncio.to_thread(a2b_base64, text[at : at + _PIECE])
 

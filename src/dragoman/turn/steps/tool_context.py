@@ -266,8 +266,7 @@ class CallContext:
 
     def _check_running(self) -> None:
         """Raise ToolFailed if the call is over: a tool that must not be stopped outlives a cancel or its
-        timeout.
-        """
+        timeout."""
         if not self._is_running:
             raise ToolFailed(_OVER)
 

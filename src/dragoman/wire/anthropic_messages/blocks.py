@@ -76,8 +76,7 @@ def hosted_of(request: Request) -> HostedTools:
 
 def asks_for_server_tools(request: Request) -> bool:
     """Return whether the request has any hosted tool: without one, earlier results of such tools cannot be
-    sent back.
-    """
+    sent back."""
     return bool(hosted_tools(request.options)) or not request.extra.keys().isdisjoint(SERVER_FIELDS)
 
 

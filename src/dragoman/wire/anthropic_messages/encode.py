@@ -114,8 +114,7 @@ def _declared(request: Request, quirks: Quirks) -> Iterator[Body]:
 
 def _examples(tool: ToolSpec, schema: Schema) -> list[JsonValue]:
     """Return the examples for their separate field. One that does not fit its schema would invalidate the
-    request.
-    """
+    request."""
     plain = inlined(schema)
     return [one for one in tool.examples if fits(one, plain)]
 
@@ -263,8 +262,7 @@ def _goes_on_without_thoughts(turns: list[RoleBlocks]) -> bool:
 
 def _mark(body: Body, lifetime: JsonValue) -> None:
     """Mark for caching what stays the same from step to step: tools, system prompt, the last two user turns
-    (R2).
-    """
+    (R2)."""
     mark: Body = {"type": "ephemeral"} if lifetime is None else {"type": "ephemeral", "ttl": lifetime}
     messages = body["messages"]
     assert isinstance(messages, list)

@@ -1,6 +1,5 @@
 """Define the Messages API on the wire: its terms, the differences between its models, and its stream
-events.
-"""
+events."""
 
 from __future__ import annotations
 

@@ -23,8 +23,7 @@ class Outgoing:
 
 class TokenClient(Protocol):
     """The part of the HTTP client that a `ProviderAuth` can use: the time, and requests for an
-    access token.
-    """
+    access token."""
 
     @property
     def clock(self) -> Callable[[], float]: ...

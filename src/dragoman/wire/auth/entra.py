@@ -1,6 +1,5 @@
 """Authenticate at Azure with Entra: as an application with a secret or another identity's token, or with the
-managed identity of a machine in Azure.
-"""
+managed identity of a machine in Azure."""
 
 from __future__ import annotations
 

@@ -88,8 +88,7 @@ class TokenAuth:
 
 async def fetch_token(client: TokenClient, url: str, form: Mapping[str, str], *, name: str) -> AccessToken:
     """Request a token from an OAuth server. ProviderError repeats its message, and names what was used:
-    `name`.
-    """
+    `name`."""
     asked_at = client.clock()
     status, body = await client.post_form(url, form)
     return read_token(status, body, asked_at, url=url, name=name)

@@ -163,8 +163,7 @@ def _has_results(turn: RoleBlocks) -> bool:
 
 def is_own_part(part: Part, request: Request) -> bool:
     """Return whether a part came from Amazon's own tools and goes back: to the same model, if they are
-    requested.
-    """
+    requested."""
     return (
         isinstance(part, ProviderItem)
         and may_replay(part, NAME, request.model)
@@ -332,8 +331,7 @@ def _options(request: Request) -> Body:
 
 def _mark(body: Body, request: Request) -> None:
     """Mark for caching what stays the same from step to step: tools, system prompt, the last two user turns
-    (R2).
-    """
+    (R2)."""
     caches, lifetime = family(request.model).caches, request.options.get("cache_lifetime")
     if caches == "no":
         return

@@ -1,6 +1,5 @@
 """Find the files of requests for their bodies. Small files are read and encoded. For a large file, the body
-contains a placeholder, and the bytes are read while they are sent.
-"""
+contains a placeholder, and the bytes are read while they are sent."""
 
 from __future__ import annotations
 
@@ -127,8 +126,7 @@ class AttachmentReader:
 
     async def _make(self, blob: str, as_text: bool, limits: FileLimits) -> Coded | None:
         """Return a small file encoded, a text file as text, or an image resized. None if it is sent
-        unchanged.
-        """
+        unchanged."""
         if limits.picture_edge is not None and not as_text:
             content = await self._content_of(blob)
             pieces = [piece async for piece in content.read()]

@@ -164,8 +164,7 @@ class Uploads:
 
     async def close(self) -> None:
         """Delete files that would otherwise stay forever and that no store tracks, as far as that is
-        quick.
-        """
+        quick."""
         known, self._known = self._known, {}
         left = [file for file, store in known.values() if store is None]
         if self._service.lifetime is None and left:
@@ -209,8 +208,7 @@ class Uploads:
 
     async def _upload_related(self, name: str, kind: str, content: FileContent) -> str:
         """Upload a file to Google and return its URI once it can be used: videos are processed for a
-        while.
-        """
+        while."""
         body, type = write_related({"file": {"displayName": name}}, kind, content)
         found = (await self._ask("files", body=body, type=type, before="/upload"))["file"]
         for _ in range(_LOOKS):
@@ -293,8 +291,7 @@ class RequestFiles:
 
     def fit(self, request: Request) -> tuple[Request, int]:
         """Return the request with a note in place of the oldest files, if all are too large, and the number
-        of notes.
-        """
+        of notes."""
         left = beyond_room(request, self.limits.together, self._weight)
         return without_files(request, lambda file: file.blob in left, NO_ROOM) if left else request, len(left)
 

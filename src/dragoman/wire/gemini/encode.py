@@ -58,8 +58,7 @@ def hosted_of(request: Request) -> list[JsonValue]:
 
 def asks_for_own_tools(request: Request) -> bool:
     """Return whether the request has any hosted tool: without one, earlier results of such tools are not sent
-    back.
-    """
+    back."""
     return bool(hosted_tools(request.options)) or "tools" in request.extra
 
 
@@ -176,8 +175,7 @@ def _may_go_back(part: Part, request: Request) -> bool:
 
 def _is_foreign(thought: Reasoning, model: str) -> bool:
     """Return whether the reply came from another wire or model, which invalidates the signatures of its
-    calls.
-    """
+    calls."""
     return thought.wire not in (None, NAME) or thought.model != model
 
 

@@ -88,8 +88,7 @@ def _choices(schema: Schema) -> list[Schema] | None:
 
 def _any_of(choices: list[Schema], around: Schema) -> Schema:
     """Return one of several alternatives. `null` becomes a mark on the others: `anyOf` must be the only
-    keyword.
-    """
+    keyword."""
     others = [choice for choice in choices if choice.get("type") != "null"]
     flat = [one for choice in others for one in _flat(_converted(choice))] or [{**ANYTHING}]
     if len(others) < len(choices):

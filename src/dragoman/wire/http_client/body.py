@@ -1,6 +1,5 @@
 """Write bodies as bytes: large ones in chunks, so that the writing thread does not block all others, with
-files in between, which are read while they are sent.
-"""
+files in between, which are read while they are sent."""
 
 from __future__ import annotations
 

@@ -60,8 +60,7 @@ class Retry:
 
     def wait(self, attempt: int, retry_after: float | None, chance: float) -> float:
         """Return the seconds before the next attempt. Half of the back-off is random, so that clients spread
-        out.
-        """
+        out."""
         back_off = min(self.longest_wait, self.first_wait * 2.0 ** (attempt - 1)) * (0.5 + chance / 2)
         return back_off if retry_after is None else retry_after + back_off * chance
 
@@ -216,8 +215,7 @@ class HttpClient:
 
     async def post_form(self, url: str, form: Mapping[str, str]) -> tuple[int, bytes]:
         """Request an access token. Return the status and the body of the answer. ProviderError without an
-        answer.
-        """
+        answer."""
         headers = {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"}
         return await self.ask(url, method="POST", headers=headers, body=urlencode(form).encode())
 

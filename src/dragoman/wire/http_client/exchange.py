@@ -95,8 +95,7 @@ class Exchange:
     @property
     def usage(self) -> Usage:
         """The usage that the provider has reported so far: some do before the end. Invalid counts are
-        ignored.
-        """
+        ignored."""
         try:
             return getattr(self._decoder, "usage", Usage())
         except (ValueError, LookupError, TypeError):
@@ -282,8 +281,7 @@ class Exchange:
 
     def _decode(self, chunk: bytes) -> list[Event]:
         """Return the events in a chunk, or the last ones without a chunk. A failure is raised after these
-        were read.
-        """
+        were read."""
         events: list[Event] = []
         frame = b""
         try:

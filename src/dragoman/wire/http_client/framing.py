@@ -136,8 +136,7 @@ class AwsEventSplitter:
 
     def _size(self) -> int | None:
         """Return the size of the next frame, checked as soon as it arrives, so that no wait follows from a
-        wrong one.
-        """
+        wrong one."""
         if len(self._held) < PRELUDE:
             return None
         size, headers, checksum = struct.unpack_from("!III", self._held)

@@ -203,8 +203,7 @@ class HttpModel:
 
     def left_out(self, request: Request, asked: Collection[str]) -> list[str]:
         """Return the fields that its server has refused, and that the request would have for the options
-        `asked`.
-        """
+        `asked`."""
         if self._media is not None or not self._learned.dropped:
             return []
         full = replace(request, messages=(RequestMessage("user", (Text("?"),)),))

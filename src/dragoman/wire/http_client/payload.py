@@ -131,8 +131,7 @@ class WholeBody:
 
     def value(self, *, cut: bool = False) -> JsonValue:
         """Return the value of the body. If it was cut, return the complete part. Raises ValueError if it is
-        not JSON.
-        """
+        not JSON."""
         head = bytes(self.head)
         value: JsonValue = from_json(head, allow_partial=True) if cut else read_json(head)
         return self._filled(value) if self._long else value

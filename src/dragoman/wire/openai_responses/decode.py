@@ -221,8 +221,7 @@ class ResponsesDecoder:
 
     def _item_done(self, place: Hashable, item: ResponsesItem) -> Iterator[Event]:
         """Add an item. Some proxies send items only here, complete. Results of OpenAI's tools go back
-        unchanged.
-        """
+        unchanged."""
         if done := _DONE.get(item.get("type", "")):
             yield from done(self, place, item)
             self._seen.add(place)

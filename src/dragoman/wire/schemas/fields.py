@@ -27,8 +27,7 @@ LIMITS = (
 
 def with_inner(schema: Schema, change: Callable[[Schema], Schema]) -> Schema:
     """Return the schema with each directly nested schema changed. A property's name is never taken for a
-    keyword.
-    """
+    keyword."""
 
     def changed(inner: JsonValue) -> JsonValue:
         return change(inner) if isinstance(inner, dict) else inner
@@ -105,8 +104,7 @@ def _found_in(schema: Schema, root: Schema) -> Schema:
 
 def without_limits(schema: Schema) -> Schema:
     """Return the schema for servers that compile a grammar: closed objects, and no limits a grammar cannot
-    count.
-    """
+    count."""
     plain = {
         ("anyOf" if key == "oneOf" else key): value
         for key, value in schema.items()

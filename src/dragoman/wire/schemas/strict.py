@@ -216,8 +216,7 @@ def _restored(value: JsonValue, node: JsonValue, root: Schema) -> JsonValue:
 
 def _meant(node: JsonValue, root: Schema) -> Schema:
     """Return the schema that a node means: the target of a reference, or the only alternative
-    besides null.
-    """
+    besides null."""
     for _ in range(DEEPEST):
         if not isinstance(node, dict):
             return {}

@@ -52,8 +52,7 @@ _STREAM: dict[int | str, dict[str, object]] = {
 @router.post("/ag-ui", response_class=Response, responses=_STREAM)
 async def run(context: TheContext, body: RunAgentInput, key: Key = None) -> Response:
     """Run the default agent: with a new message, with the input that a run waits for, or to read a live run
-    again.
-    """
+    again."""
     async with context.readers.one_by_one(context.person, body.thread):
         return await _run(context, body, None, key)
 
@@ -263,8 +262,7 @@ async def _asked_already(context: Context, body: RunAgentInput, conversation: st
 
 async def _waiting_turn(context: Context, body: RunAgentInput, live: Sequence[TurnRow]) -> str | None:
     """Return the turn that waits for this input, possibly sent with a new message. If none does, return the
-    last live turn for a resume, otherwise None.
-    """
+    last live turn for a resume, otherwise None."""
     results = [*_results(body)]
     found = {(await context.question(entry.interrupt, Right.ANSWER)).turn for entry in body.resume}
     for message in results or _results(body, beside=True):
@@ -278,8 +276,7 @@ async def _waiting_turn(context: Context, body: RunAgentInput, live: Sequence[Tu
 
 async def _bring(context: Context, body: RunAgentInput, projection: AgentRun, turn: str) -> None:
     """Pass on answers to interrupts, results of calls, and a message sent with them. Settled ones are
-    ignored.
-    """
+    ignored."""
     for entry in body.resume:
         asked = await context.question(entry.interrupt, Right.ANSWER)
         given = _answer(asked, entry)
@@ -304,8 +301,7 @@ async def _bring(context: Context, body: RunAgentInput, projection: AgentRun, tu
 
 def _results(body: RunAgentInput, *, beside: bool = False) -> Iterator[AgentMessage]:
     """Yield results of calls that the client has run since the last reply. With `beside`, user messages may
-    follow them.
-    """
+    follow them."""
     newest = reversed(body.messages)
     if beside:
         newest = dropwhile(lambda message: message.role == "user", newest)

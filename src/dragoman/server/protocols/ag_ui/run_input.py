@@ -44,8 +44,7 @@ class AgentPart(Loose):
     @property
     def file(self) -> PartSource | None:
         """Return the source of a file, or None for text. Raises BadRequest for other parts, so that none is
-        lost silently.
-        """
+        lost silently."""
         if self.type == "binary" and (self.data or self.url):
             kind = "data" if self.data else "url"
             return PartSource(type=kind, value=self.data or self.url, media_type=self.media_type)

@@ -167,8 +167,7 @@ class AgentRun(TurnWriter):
 
     def ask_within(self, question: Question) -> Iterator[RunEvent]:
         """Yield an approval request of a task's call as a custom event: that call is in another conversation,
-        so the run continues. A review that was already announced only gets its full text.
-        """
+        so the run continues. A review that was already announced only gets its full text."""
         if question.id in self.reader.asked:
             self.reader.asked[question.id] = question
         elif question.open:
@@ -230,8 +229,7 @@ class AgentRun(TurnWriter):
 
     def _write_arguments(self, call: str, text: str) -> Iterator[RunEvent]:
         """Yield argument chunks as they arrive if they are JSON. Calls written as text are shown when they
-        are complete.
-        """
+        are complete."""
         if call in self._written and (self._written[call] or text.lstrip().startswith("{")):
             self._written[call] += text
             yield {"type": "TOOL_CALL_ARGS", "toolCallId": call, "delta": text}

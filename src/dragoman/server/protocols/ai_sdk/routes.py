@@ -60,8 +60,7 @@ _SETTLED = {
 @router.post("/ai-sdk/chat", response_class=Response, responses=_STREAM)
 async def chat(context: TheContext, body: UIChatBody, key: Key = None) -> Response:
     """Answer a request of `DefaultChatTransport`: a new message, a regeneration, or input for a
-    waiting call.
-    """
+    waiting call."""
     async with context.readers.one_by_one(context.person, body.id):
         return await _chat(context, body, key, approvals=True)
 
@@ -76,8 +75,7 @@ async def chat_v5(context: TheContext, body: UIChatBody, key: Key = None) -> Res
 @router.get("/ai-sdk/chat/{id}")
 async def read_chat(context: TheContext, id: str) -> list[dict[str, JsonValue]]:
     """Return the messages of a chat for `useChat`, or none if it has not begun. `resumeStream()` delivers the
-    live answer.
-    """
+    live answer."""
     return await _read(context, id, approvals=True)
 
 
@@ -244,8 +242,7 @@ async def _start(context: Context, body: UIChatBody, said: _SaidNow, key: SendKe
 
 async def _turn_to_repeat(context: Context, body: UIChatBody, said: _SaidNow) -> TurnRow | None:
     """Return the named turn, or the last one that answered this message. None if the message never
-    arrived.
-    """
+    arrived."""
     conversation = await conversation_of(context, body.id, PROTOCOL, Right.TAKE_PART)
     if conversation is None:
         return None
@@ -279,8 +276,7 @@ async def _content(context: Context, message: UIMessage) -> tuple[Part, ...]:
 
 async def _part(context: Context, part: UIPart, role: str) -> Part | None:
     """Return a part, or None for parts that the SDK shows only in the client. Raises BadRequest for parts
-    that are unreadable or that a user message cannot contain.
-    """
+    that are unreadable or that a user message cannot contain."""
     match part.type:
         case "text":
             return Text(part.text)
@@ -317,8 +313,7 @@ def _brought_result(part: UIPart) -> ToolResult:
 
 async def _join(context: Context, said: _SaidNow, *, approvals: bool) -> Response | None:
     """Steer a turn with a new message that arrives together with input for the last answer's calls. The
-    answer continues in a separate message. None if no turn waits for this input.
-    """
+    answer continues in a separate message. None if no turn waits for this input."""
     try:
         row = await turn_of(context, said.answer.id if said.answer is not None else "", Right.TAKE_PART)
     except NotFound:

@@ -18,8 +18,7 @@ def chat_messages(
     path: Sequence[Message], mark: str, *, live: Collection[str], brought: Collection[str], approvals: bool
 ) -> Iterator[Chunk]:
     """Yield the messages under the IDs that the client knows. The answer of a `live` turn comes with its
-    stream.
-    """
+    stream."""
     begun: set[str] = set()  # turns of which a part has already been shown
     before = ""  # the last message of the previous answer
     for (turn, role), group in groupby(path, key=lambda one: (one.turn, one.role)):

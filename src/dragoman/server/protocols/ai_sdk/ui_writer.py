@@ -43,8 +43,7 @@ def file_chunk(file: File) -> Chunk:
 
 def question_chunk(id: str, asked: Question | e.CallAsked) -> Chunk:
     """Return everything that a user must know to answer an approval request. `shown` has all of it as one
-    string, without invisible characters.
-    """
+    string, without invisible characters."""
     about: Chunk = {
         "id": id,
         "call": asked.call,
@@ -138,8 +137,7 @@ class UIMessageStream(TurnWriter):
 
     def go_on_behind(self, snapshot: Snapshot, place: int, said: str) -> Iterator[Chunk]:
         """Yield the answer after this place as a separate message. The part before it is in an earlier
-        message of the client, followed by the user message `said`.
-        """
+        message of the client, followed by the user message `said`."""
         before, self._said = snapshot.messages[:place], said
         self._skip(self.reader.tell(before))
         self._earlier = {call.id for message in before for call in message.calls}
@@ -168,8 +166,7 @@ class UIMessageStream(TurnWriter):
 
     def _results(self, message: Message, has: Mapping[str, UIPart]) -> Iterator[Chunk]:
         """Yield the results of calls in a reply that the client already has, with the arguments that were
-        used.
-        """
+        used."""
         for value in self.reader.tell([message]):
             if isinstance(value, e.CallEnd) and value.call in has and not has[value.call].settled:
                 yield from self.write(value)
@@ -262,8 +259,7 @@ class UIMessageStream(TurnWriter):
 
     def ask_within(self, question: Question) -> Iterator[Chunk]:
         """Yield an approval request of a task's call: that call is in another conversation, so the stream
-        stays open. A review replaces its event, which lacks the result.
-        """
+        stays open. A review replaces its event, which lacks the result."""
         if question.open:
             yield question_chunk(question.id, question)
 

@@ -143,8 +143,7 @@ async def _answered(handle: Callable[[Request], Awaitable[Response]], request: R
 
 def _malformed(error: RequestValidationError) -> Response:
     """Return the deepest error. If a field accepts a string or a list, this is the error for the kind that
-    was sent.
-    """
+    was sent."""
     faults = error.errors() or [{"loc": (), "msg": "it cannot be read", "type": ""}]
     steps, fault = max(((_steps(fault, error.body), fault) for fault in faults), key=lambda one: len(one[0]))
     param = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).lstrip(".")
@@ -159,8 +158,7 @@ def _malformed(error: RequestValidationError) -> Response:
 
 def _steps(fault: Mapping[str, Any], body: Any) -> list[str | int]:
     """Return the place of an error as SDK users write it, such as `messages[0].content`. Validation also
-    names the types that it tried on the way.
-    """
+    names the types that it tried on the way."""
     source, *steps = fault["loc"] or ("body",)
     if source != "body":
         return steps

@@ -45,8 +45,7 @@ _CAME_TO_NOTHING = ("cancelled", "error")
 @dataclass(slots=True, frozen=True)
 class ReplyPlace:
     """The place of a reply: its turn, and the message in it after which the reply starts. None is the turn's
-    start.
-    """
+    start."""
 
     turn: str
     conversation: str
@@ -178,8 +177,7 @@ async def _answer_history(context: Context, wanted: ReplyRequest) -> ReplyPlace:
 
 async def _last_copied(context: Context, turn: str, steps: int) -> str | None:
     """Return the message after which the reply begins. The turn starts with copies of `steps` earlier
-    replies.
-    """
+    replies."""
     async for event in context.runtime.turn(turn).events():
         if isinstance(event, MessageAdded) and event.message.role == "assistant":
             steps -= 1
@@ -262,8 +260,7 @@ async def _go_on(context: Context, wanted: ReplyRequest) -> ReplyPlace | None:
 
 async def _answer_anew(context: Context, maker: Message, call: str, wanted: ReplyRequest) -> ReplyPlace:
     """Regenerate the answer of a turn that was cancelled or failed after these calls. The caller sent their
-    results again.
-    """
+    results again."""
     messages, _ = await context.runtime.store.messages(maker.conversation)
     made = next(one for one in maker.calls if one.id == call)
     assert made.result is not None
@@ -333,8 +330,7 @@ def is_retry(request: Request) -> bool:
 
 async def answer_begins_behind(store: Store, turn: str) -> str | None:
     """Return the message after which the answer of a turn begins, or None. A turn that answers the outputs of
-    calls begins with copies of earlier replies.
-    """
+    calls begins with copies of earlier replies."""
     row = await store.turn(turn)
     messages, _ = await store.messages(row.conversation)
     before = next(message.turn for message in messages if message.id == row.message)
@@ -365,8 +361,7 @@ def response_id(place: ReplyPlace) -> str:
 
 def parse_response_id(id: str) -> tuple[str, str | None]:
     """Return the turn, and the message in it after which the response begins. Raises NotFound for an invalid
-    ID.
-    """
+    ID."""
     found = _RESPONSE.fullmatch(id)
     if found is None:
         raise NotFound("response", id)

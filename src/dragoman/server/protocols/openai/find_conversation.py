@@ -57,8 +57,7 @@ async def find_parent(
     store: Store, person: str, agent: str | None, entries: Sequence[Entry]
 ) -> tuple[str, str] | None:
     """Return the conversation of this agent, and the message in it, that this history ends at. None if none
-    fits.
-    """
+    fits."""
     history = _utterances(entries)
     calls = [KnownCall(call.id, _shown(call, output)) for call, output in calls_with_outputs(entries)]
     if not history:
@@ -81,8 +80,7 @@ def end_of(
     history: Sequence[Utterance], calls: Sequence[KnownCall], messages: Iterable[Message]
 ) -> str | None:
     """Return the newest message whose path contains exactly this history. It must be the last of its turn,
-    and its path must contain these calls. Other calls are allowed.
-    """
+    and its path must contain these calls. Other calls are allowed."""
     places: dict[str | None, Place] = {None: Place(-1, 0)}
     by_id: dict[str | None, Message] = {}
     found: dict[str, None] = {}

@@ -62,8 +62,7 @@ class OutputClosed:
 @dataclass(slots=True, frozen=True)
 class TextBecameReasoning:
     """All texts of a message so far turned out to be reasoning. Clients that have shown them cannot remove
-    them.
-    """
+    them."""
 
     message: str
 
@@ -352,8 +351,7 @@ async def cancelled_if_left(
     context: Context, place: ReplyPlace, reader: ReplyReader, chunks: AsyncGenerator[bytes, None]
 ) -> AsyncGenerator[bytes, None]:
     """Yield the chunks. If the client disconnects before the reply ends, cancel the turn, unless the server
-    stops.
-    """
+    stops."""
     try:
         async with aclosing(chunks):
             async for chunk in chunks:

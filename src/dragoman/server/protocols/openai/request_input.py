@@ -41,8 +41,7 @@ _SOUNDS = {"mp3": "audio/mpeg", "wav": "audio/wav"}
 @dataclass(slots=True, frozen=True)
 class Attached:
     """A file of a request. It has its bytes before it is stored, or none if it was uploaded earlier. `hash`
-    is its name in the store.
-    """
+    is its name in the store."""
 
     media_type: str
     data: bytes | None
@@ -116,8 +115,7 @@ class BroughtCall:
 @dataclass(slots=True, frozen=True)
 class AssistantEntry:
     """A reply of the assistant. `reasoning` is from the store, because a caller sends only a reference
-    to it.
-    """
+    to it."""
 
     texts: tuple[str, ...] = ()
     calls: tuple[BroughtCall, ...] = ()
@@ -296,8 +294,7 @@ class Lenient(BaseModel):
 
 class CallerMessage(Lenient):
     """A message that a caller writes itself. Unknown fields with a value are refused, because they would have
-    no effect.
-    """
+    no effect."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -465,8 +462,7 @@ class JsonSchemaFormat(Lenient):
 
 class AnswerFormat(JsonSchemaFormat):
     """The answer format. In Chat Completions, the schema is nested, and in Responses, it is next to
-    the type.
-    """
+    the type."""
 
     type: Literal["text", "json_object", "json_schema"]
     json_schema: JsonSchemaFormat | None = None

@@ -44,8 +44,7 @@ TERMINAL = frozenset({"response.completed", "response.incomplete", "response.fai
 @dataclass(slots=True)
 class ResponseObject:
     """One response. `head` has its fields other than output, status and usage. `seals` adds to reasoning a
-    reference that the caller sends back.
-    """
+    reference that the caller sends back."""
 
     head: dict[str, Any]
     seals: bool = False
@@ -245,15 +244,13 @@ _SEAL = "dragoman 1 "
 
 def _seal(message: str) -> str:
     """Return a reference to reasoning. The reasoning itself stays in the store, with the provider's
-    signature.
-    """
+    signature."""
     return base64.urlsafe_b64encode(f"{_SEAL}{message}".encode()).decode()
 
 
 async def open_reasoning(context: Context, sealed: str, param: str) -> tuple[str, tuple[Reasoning, ...]]:
     """Return the message that a seal names, and its reasoning. Raises ApiRefusal if the caller cannot have
-    received it.
-    """
+    received it."""
     try:
         mark, found, id = base64.urlsafe_b64decode(sealed).decode().partition(_SEAL)
         message = await context.message(id if found and not mark else "", Right.READ)
@@ -283,8 +280,7 @@ async def find_place(context: Context, id: str, right: Right) -> ReplyPlace:
 
 async def parent_of(context: Context, place: ReplyPlace) -> str:
     """Return the message that continues a response. Raises TurnBusy if its turn has not ended, and ApiRefusal
-    if a call waits for its output.
-    """
+    if a call waits for its output."""
     messages = await messages_of_turn(context.runtime, place)
     tools = {spec.name for spec in (await options_of(context.runtime, place.turn)).client_tools}
     for call in messages[-1].calls if messages else ():
@@ -425,8 +421,7 @@ def _asked(first: Message) -> dict[str, Any]:
 
 def _before(place: ReplyPlace, options: TurnOptions, messages: Sequence[Message]) -> str | None:
     """Return the previous response of the same turn, whose calls this one has the outputs of. None if it is
-    the first.
-    """
+    the first."""
     if place.after is None:
         return None
     tools = {spec.name for spec in options.client_tools}

@@ -272,8 +272,7 @@ async def read_items(context: Context, items: Sequence[InputItem], found: Brough
 
 async def _referred(context: Context, id: str, told: set[str], param: str) -> list[Entry]:
     """Return the entries of a stored item. Raises ApiRefusal if it does not exist for this user. Reasoning is
-    left out, because models get it from the store.
-    """
+    left out, because models get it from the store."""
     noun, _, rest = id.partition("_")
     try:
         match noun:
@@ -317,8 +316,7 @@ _PATIENCE = 10.0  # seconds for a cancelled turn to end
 @router.post("/responses")
 async def create_response(context: TheContext, request: Request, body: ResponseBody) -> Response:
     """Create a response. A client that disconnects cancels the turn, unless the response runs in the
-    background.
-    """
+    background."""
     key = await attempt_of(request, context.runtime.services.clock())
     wanted = replace(await _wanted(context, body, key), retried=is_retry(request))
     place = await begin(context, wanted)
@@ -373,8 +371,7 @@ async def read_response(
     include: Annotated[list[str] | None, Query()] = None,
 ) -> Response:
     """Return a response as it is now. With `stream`, stream it from its beginning or after an event. A client
-    that disconnects cancels nothing.
-    """
+    that disconnects cancels nothing."""
     place, seals = await find_place(context, id, Right.READ), SEALED in (include or ())
     if not stream:
         whole = (await read_object(context, place, seals=seals)).whole()
