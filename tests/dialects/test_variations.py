@@ -277,7 +277,7 @@ def test_c4_arguments_under_another_key_are_read_or_refused_and_never_lost(name:
     beside = dialect(name).parse(written.replace(f'{key}: {{"value": "x"}}', '"value": "x"'), tools_of(calls))
     assert not beside.calls
     assert "tool_0" in beside.errors[0]
-    assert '"value" stands beside its name' in beside.errors[0]
+    assert '"value" is next to its name' in beside.errors[0]
 
 
 @every_dialect

@@ -325,7 +325,7 @@ async def test_a_version_that_has_said_nothing_is_taken_back_and_holds_nothing_u
         chat = await runtime.conversation()
         turn = await finished(chat)
         question = (await chat.messages())[0]
-        beside = await chat.rerun(question.id, beside=True)
+        beside = await chat.rerun(question.id, parallel=True)
         for busy in (turn, beside):
             with pytest.raises(TurnBusy):
                 await busy.revert()

@@ -240,7 +240,7 @@ class Dialect(ABC):
             return self.bad(f'it has both "{given[0]}" and "{given[1]}"', name)
         others = [key for key in entry if key not in KEYS_BESIDE and key not in ("name", "function")]
         if not given and others:  # They would be lost.
-            return self.bad(f'"{others[0][:99]}" stands beside its name, not in its "arguments"', name)
+            return self.bad(f'"{others[0][:99]}" is next to its name, not in its "arguments"', name)
         arguments = entry[given[0]] if given else None
         if isinstance(arguments, dict):
             return TextCall(name.strip(), arguments, id if isinstance(id, str) else "")

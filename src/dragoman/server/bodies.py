@@ -232,7 +232,7 @@ class Edit(MessageBody, NewVersion):
 class Rerun(NewVersion):
     """How to regenerate an answer. Omitted options stay as they were for the answer it replaces."""
 
-    beside: Annotated[bool, Field(description="also while another answer to it is running")] = False
+    parallel: Annotated[bool, Field(description="also while another answer to it is running")] = False
 
 
 class RerunCall(NewVersion):

@@ -180,7 +180,7 @@ class SentBefore(Exception):
 class Start:
     """A turn to start: with a new message, or (`message` None) as another answer to an existing one.
 
-    A message without a parent goes below the conversation's leaf, unless `root` is set. `beside` allows
+    A message without a parent goes below the conversation's leaf, unless `root` is set. `parallel` allows
     another answer while others are running. `opens` is a conversation that is added with its history in the
     same transaction.
     """
@@ -193,7 +193,7 @@ class Start:
     again: str | None = None
     root: bool = False
     queue: bool = False
-    beside: bool = False
+    parallel: bool = False
     key: SendKey | None = None
     opens: Conversation | None = None
     history: Sequence[Message] = ()

@@ -97,7 +97,7 @@ class SyncConversation:
         *,
         output_type: OutputType[T],
         deps: object = None,
-        beside: bool = False,
+        parallel: bool = False,
         revert_files: bool = False,
         **options: Unpack[SendOptions],
     ) -> SyncTurn[T]: ...
@@ -108,7 +108,7 @@ class SyncConversation:
         *,
         output_type: None = None,
         deps: object = None,
-        beside: bool = False,
+        parallel: bool = False,
         revert_files: bool = False,
         **options: Unpack[SendOptions],
     ) -> SyncTurn: ...

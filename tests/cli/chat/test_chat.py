@@ -71,7 +71,7 @@ def test_thoughts_are_folded_until_they_are_wanted(stage: Path) -> None:
     somebody.says("think")
     somebody.sees("∴ thought for ")
     somebody.sees("I have thought about it.")
-    somebody.says("/thoughts")
+    somebody.says("/reasoning")
     somebody.sees("shown whole")
     assert somebody.leaves() == 0
 

@@ -134,7 +134,7 @@ class TurnConformance(Suite):
         async with self.opened(tmp_path) as store:
             await scene.replied(store)
             leaf = (await store.conversation("conv_1")).leaf
-            beside = Start("turn_2", "conv_1", "{}", 1.0, again="msg_1", beside=True)
+            beside = Start("turn_2", "conv_1", "{}", 1.0, again="msg_1", parallel=True)
             assert await store.start(beside) is not None
             assert [turn.message for turn in await store.live_turns("conv_1")] == ["msg_1", "msg_1"]
             assert (await store.conversation("conv_1")).leaf == leaf

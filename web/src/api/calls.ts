@@ -74,7 +74,7 @@ export const bring = (exported: unknown): Promise<Summary> => post("/api/import"
 export const send = (id: string, parts: Said, options: NewTurn = {}): Promise<Begun> =>
   post(at`/api/conversations/${id}/turns`, { parts, ...options });
 export const edit = (message: string, parts: Said): Promise<Begun> => post(at`/api/messages/${message}/edit`, { parts });
-export const rerun = (message: string, how: Pick<Rerun, "model" | "beside"> = {}): Promise<Begun> =>
+export const rerun = (message: string, how: Pick<Rerun, "model" | "parallel"> = {}): Promise<Begun> =>
   post(at`/api/messages/${message}/rerun`, how);
 /** Create a new version of the answer from this call on. Without arguments and result, the call runs again
  * unchanged. */

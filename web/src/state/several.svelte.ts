@@ -21,7 +21,7 @@ export function askSeveral(answer: string, models: string[]): AskedModel[] {
 async function askAll(answer: string, asked: AskedModel[]): Promise<void> {
   for (const one of asked) {
     try {
-      one.turn = (await api.rerun(answer, { model: one.model, beside: true })).turn;
+      one.turn = (await api.rerun(answer, { model: one.model, parallel: true })).turn;
     } catch (error) {
       one.problem = error instanceof Error ? error.message : String(error);
     }

@@ -50,7 +50,7 @@ async def branches(session: Session, number: str) -> None:
         raise BadRequest(f"Unknown branch {number!r}. Choose a number from 1 to {len(tips)}.")
     await session.here.move_to(tips[int(number) - 1])
     session.notify(f"on branch {number} of {len(tips)}")
-    print_messages(session.console, (await session.here.messages())[-2:], thoughts=session.thoughts)
+    print_messages(session.console, (await session.here.messages())[-2:], reasoning=session.reasoning)
 
 
 async def fork(session: Session, argument: str) -> None:

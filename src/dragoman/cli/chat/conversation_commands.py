@@ -134,10 +134,10 @@ async def cost(session: Session, argument: str) -> None:
     session.notify(f"{used.input:,} tokens in ({used.cached:,} cached), {used.output:,} out; {money}")
 
 
-async def thoughts(session: Session, argument: str) -> None:
-    session.thoughts = not session.thoughts
+async def reasoning(session: Session, argument: str) -> None:
+    session.reasoning = not session.reasoning
     session.notify(
-        "Reasoning is shown whole." if session.thoughts else "Only the first line of reasoning is shown."
+        "Reasoning is shown whole." if session.reasoning else "Only the first line of reasoning is shown."
     )
 
 

@@ -204,7 +204,7 @@ class Session:
         self.chosen = chosen
         self.chat: ConversationHandle | None = None
         self.attachments: list[File] = []
-        self.thoughts = False
+        self.reasoning = False
         self.templates: Mapping[str, Template] = {}  # custom commands of the user and the project
         self.draft = ""  # typed while a turn ran, and not sent
         self.undone: Undone | None = None  # valid until the next message
@@ -262,7 +262,7 @@ class Session:
         self.console.print(Text(f"— {plain(info.title or 'untitled')} · {info.id}", "bold"))
         if len(messages) > SHOWN:
             self.notify(f"{len(messages) - SHOWN} earlier messages: dragoman show {info.id}")
-        print_messages(self.console, messages[-SHOWN:], thoughts=self.thoughts)
+        print_messages(self.console, messages[-SHOWN:], reasoning=self.reasoning)
         self._seen = {call.id for message in messages for call in message.all_calls if call.state.settled}
         live = [row for row in await self.runtime.store.turns(conversation) if row.live]
         return self.chat.turn(live[-1].id) if live else None
@@ -306,7 +306,7 @@ class Session:
         status = await self.read_status()
         screen = Screen(
             self.console,
-            thoughts=self.thoughts,
+            reasoning=self.reasoning,
             server_of=self._server_of,
             download=self._download,
             below=lambda: [*beside.lines(), Text(status.line(self.console.width), "dim")],

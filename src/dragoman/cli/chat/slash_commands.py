@@ -112,7 +112,7 @@ COMMANDS: dict[str, Command] = {
     "context": Command("/context", "show what fills the model's context", turns.context),
     "trace": Command("/trace", "show steps, durations and reasons of the last turn", turns.trace),
     "cost": Command("/cost", "tokens and money spent in this conversation", here.cost),
-    "thoughts": Command("/thoughts", "show reasoning whole, or only its first line", here.thoughts),
+    "reasoning": Command("/reasoning", "show reasoning whole, or only its first line", here.reasoning),
     "rerun": Command("/rerun [MODEL]", "regenerate the last answer", branches.rerun),
     "edit": Command("/edit", "edit your last message and send it again", branches.edit),
     "undo": Command("/undo [force]", "undo your last message and its file changes", branches.undo),

@@ -22,7 +22,7 @@ SHARES: dict[ShareKind, str] = {
     "tools": "descriptions of tools",
     "person": "what you said",
     "answers": "answers",
-    "thoughts": "thoughts",
+    "reasoning": "reasoning",
     "calls": "calls and results",
     "files": "files",
     "summary": "the summary",

@@ -79,7 +79,7 @@ async def _chat(settings: Settings, flags: ChatFlags) -> None:
         own = templates(settings)
         keyboard = Keyboard(_completer(runtime, chosen, own, listed), data_folder() / "history")
         session = Session(runtime, console, keyboard, chosen, download)
-        session.thoughts, session.templates = flags.thoughts, own
+        session.reasoning, session.templates = flags.reasoning, own
         turn = await _begin(session, built, flags)
         try:
             await _talk(session, turn)

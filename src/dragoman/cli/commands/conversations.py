@@ -136,7 +136,7 @@ async def show(flags: ShowFlags) -> None:
         handle = await runtime.conversation(info.id)
         console = open_console(soft_wrap=True)
         console.print(Text(f"{plain(info.title or 'untitled')} · {info.id}", "bold"))
-        print_messages(console, await handle.messages(), thoughts=flags.thoughts)
+        print_messages(console, await handle.messages(), reasoning=flags.reasoning)
         for question in await handle.questions():
             console.print(Text(f"asks {question.id}: {plain(question.text)}", "yellow"))
 

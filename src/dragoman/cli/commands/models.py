@@ -171,7 +171,7 @@ def _show(
         if found:
             console.print(table)
     console.print(
-        "\n[dim]Each with its context in tokens, or what it does if it does not talk, what it takes beside "
+        "\n[dim]Each with its context in tokens, or what it does if it does not talk, what it takes besides "
         "text, and the price of a million tokens in and out, as far as it is known. Other names of these "
         "providers work too. `dragoman models --all` lists the models of all providers. `dragoman models "
         "get` downloads one.[/]"

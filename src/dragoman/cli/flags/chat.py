@@ -65,7 +65,9 @@ class ChatFlags(WorkspaceFlags, TrustFlags, LogFlags):
     system: System = None
     allow: Allow = None
     deny: Deny = None
-    thoughts: Annotated[bool, typer.Option("--thoughts", help="Show the model's reasoning in full.")] = False
+    reasoning: Annotated[bool, typer.Option("--reasoning", help="Show the model's reasoning in full.")] = (
+        False
+    )
 
 
 @group.command(

@@ -92,7 +92,9 @@ class ShowFlags(StoreFlags, JsonFlags):
     """Print a conversation: messages, calls, pending approvals."""
 
     conversation: Conversation
-    thoughts: Annotated[bool, typer.Option("--thoughts", help="Show the model's reasoning in full.")] = False
+    reasoning: Annotated[bool, typer.Option("--reasoning", help="Show the model's reasoning in full.")] = (
+        False
+    )
 
 
 @group.command("search", "commands.conversations:search", "`dragoman search birthday cake`")

@@ -143,7 +143,7 @@ class Screen:
         self,
         console: Console,
         *,
-        thoughts: bool = False,
+        reasoning: bool = False,
         server_of: Callable[[str], str | None],
         download: DownloadProgress,
         below: Callable[[], Sequence[RenderableType]] = tuple,
@@ -158,7 +158,7 @@ class Screen:
         self._asked: set[str] = set()
         self.folded: list[RenderableType] = []  # full cards of calls that are shown on one line, newest last
         self._console = console
-        self._thoughts = thoughts
+        self._reasoning = reasoning
         self._server_of = server_of
         self._download = download
         self._blocks = Blocks()
@@ -271,7 +271,7 @@ class Screen:
         if thought is None or not thought.text.strip():
             return
         lasted = seconds if seconds is not None else time.monotonic() - thought.began
-        if self._thoughts:
+        if self._reasoning:
             self._console.print(Text(f"∴ thought for {lasted:.1f} s", "dim"))
             self._console.print(Text(thought.text.strip(), "dim italic"))
         else:
@@ -370,7 +370,7 @@ def _describe_progress(value: object) -> str:
             return one_line(format_json(value), 100)  # type: ignore[arg-type]  # JSON, as every progress is
 
 
-def print_messages(console: Console, messages: Sequence[Message], *, thoughts: bool = False) -> None:
+def print_messages(console: Console, messages: Sequence[Message], *, reasoning: bool = False) -> None:
     for message, following in zip_longest(messages, messages[1:]):
         if message.role == "user":
             # In a shared conversation, another user sent it.
@@ -381,13 +381,13 @@ def print_messages(console: Console, messages: Sequence[Message], *, thoughts: b
             for file in message.files:
                 console.print(Text(describe_file(file), "cyan"))
         else:
-            _print_answer(console, message, thoughts)
+            _print_answer(console, message, reasoning)
             if (ending := ending_of(message, following)) is not None:
                 console.print(Text(f"· {one_line(ending, 1000)}", "dim"))
         console.print()
 
 
-def _print_answer(console: Console, message: Message, thoughts: bool) -> None:
+def _print_answer(console: Console, message: Message, reasoning: bool) -> None:
     for part in message.parts:
         match part:
             case TextPart(text=text) if text.strip() or part.citations:
@@ -400,7 +400,7 @@ def _print_answer(console: Console, message: Message, thoughts: bool) -> None:
                 console.print(Text(item_line(part.kind, part.text), "dim"))
             case Reasoning(text=text) if text.strip():
                 seconds = f" for {part.seconds:.1f} s" if part.seconds is not None else ""
-                shown = plain(text).strip() if thoughts else one_line(text.strip().partition("\n")[0], 100)
+                shown = plain(text).strip() if reasoning else one_line(text.strip().partition("\n")[0], 100)
                 console.print(Text(f"∴ thought{seconds}: {shown}", "dim"))
             case ToolCall():
                 for one in message.inner:

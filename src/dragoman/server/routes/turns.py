@@ -225,7 +225,7 @@ async def rerun_answer(
     options, back = body.turn_options(), context.runtime.undo
     async with back.reverted(back.revert_answers(id) if body.revert_files else None):
         turn = await context.runtime.commands.rerun(
-            id, options=options, beside=body.beside, key=key, by=context.person
+            id, options=options, parallel=body.parallel, key=key, by=context.person
         )
     context.publisher.changed(old.conversation)
     return await context.begun(turn)

@@ -176,7 +176,7 @@ class SqlTurns(SqlConversations, SqlQuestions):
                 if line is not None:
                     self._enqueue(db, start, message, line["id"], sender)
                     return None
-            elif busy is not None and not start.beside:
+            elif busy is not None and not start.parallel:
                 raise TurnBusy(busy["id"])
             elif busy is not None:
                 leaf = conversation.leaf  # The leaf stays, and moves to the first version that answers.

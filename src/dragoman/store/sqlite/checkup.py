@@ -181,7 +181,7 @@ def _unused_blobs(db: sqlite3.Connection, blobs: FolderBlobs) -> Iterator[Defect
     old = blobs.old_files(min(account, time.time() - _DAY))
     unused = [path for path in old if path.parent.name + path.name not in mentioned]
     if unused:
-        hint = "if no other database was kept beside them, they can be deleted by hand"
+        hint = "if no other database was next to them, you can delete them by hand"
         yield Defect(f"{_count(unused)} that nothing mentions, older than this database", hint, harmless=True)
 
 

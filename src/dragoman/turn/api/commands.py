@@ -148,13 +148,13 @@ class Commands:
         *,
         options: TurnOptions | None = None,
         inputs: TurnInputs = NO_INPUTS,
-        beside: bool = False,
+        parallel: bool = False,
         key: SendKey | None = None,
         by: str | None = None,
     ) -> str:
         """Start a new version of an answer, or the first one of a user message.
 
-        With `beside`, it starts even while another version is running. Fields missing from `options` are as
+        With `parallel`, it starts even while another version is running. Fields missing from `options` are as
         in the repeated send.
         """
         old = await self._store.message(message)
@@ -162,7 +162,7 @@ class Commands:
         question = Tree(messages).question_of(message)
         again = await self._as_before(old.turn or question.turn, options, old.conversation)
         return await self._start(
-            old.conversation, again, inputs, again=question, beside=beside, key=key, by=by
+            old.conversation, again, inputs, again=question, parallel=parallel, key=key, by=by
         )
 
     async def rerun_call(
@@ -211,7 +211,7 @@ class Commands:
         again: Message | None = None,
         root: bool = False,
         queue: bool = False,
-        beside: bool = False,
+        parallel: bool = False,
         key: SendKey | None = None,
         opens: Conversation | None = None,
         history: Sequence[Message] = (),
@@ -255,7 +255,7 @@ class Commands:
             again.id if again else None,
             root,
             queue,
-            beside,
+            parallel,
             key,
             opens,
             history,

@@ -145,13 +145,13 @@ class ConversationHandle:
         *,
         output_type: OutputType[T] | None = None,
         deps: object = None,
-        beside: bool = False,
+        parallel: bool = False,
         revert_files: bool = False,
         **options: Unpack[SendOptions],
     ) -> TurnHandle[T]:
         """Start a new version of an answer.
 
-        Options left out are as in the repeated send. `beside` starts it even while another version is
+        Options left out are as in the repeated send. `parallel` starts it even while another version is
         running, to send one message to several models at the same time. `revert_files` first undoes what
         answers to the message changed in the workspace, and all changes since.
         """
@@ -161,7 +161,9 @@ class ConversationHandle:
         inputs = TurnInputs(deps, output)
         back = self._engine.undo
         async with back.reverted(back.revert_answers(message) if revert_files else None):
-            turn = await self._engine.commands.rerun(message, options=wanted, inputs=inputs, beside=beside)
+            turn = await self._engine.commands.rerun(
+                message, options=wanted, inputs=inputs, parallel=parallel
+            )
         return TurnHandle(turn, self._engine, output)
 
     async def rerun_call(

@@ -250,7 +250,7 @@ async def offer_of(services: Services, turn: str) -> Offer:
 
 
 ShareKind: TypeAlias = Literal[
-    "prompt", "tools", "person", "answers", "thoughts", "calls", "files", "summary"
+    "prompt", "tools", "person", "answers", "reasoning", "calls", "files", "summary"
 ]
 _Sizes: TypeAlias = "Counter[tuple[ShareKind, str]]"
 
@@ -338,7 +338,7 @@ def _of_part(role: str, part: Part) -> Iterator[tuple[ShareKind, str, int]]:
         case Text():
             yield "person" if role == "user" else "answers", "", len(part.text)
         case Reasoning():
-            yield "thoughts", "", len(part.text)
+            yield "reasoning", "", len(part.text)
         case Summary():
             yield "summary", "", len(part.text)
         case File():

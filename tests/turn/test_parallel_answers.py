@@ -48,7 +48,7 @@ async def asked_three(runtime: Runtime) -> tuple[str, list[TurnHandle]]:
     assert await turns[0].reached("waiting")
     (question, _) = await chat.messages()
     for model in (TWO, THREE):
-        turns.append(await chat.rerun(question.id, model=model, beside=True))
+        turns.append(await chat.rerun(question.id, model=model, parallel=True))
         assert await turns[-1].reached("waiting")
     return question.id, turns
 
