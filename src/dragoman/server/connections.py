@@ -14,16 +14,18 @@ CONNECTION = "connection"  # key in the scope's state: the connection of the req
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class ConnectionLimits:
-    """Limits for connections. On a stranger's connection, no user has signed in yet."""
+    """Limits for connections. On an unauthenticated connection, no user has signed in yet."""
 
     most: int = 2000  # maximum number of connections
-    strangers: int = 1000  # maximum number of strangers among them: the rest is for signed-in users
-    per_address: int = 100  # maximum number of strangers from one address
+    unauthenticated: int = (
+        1000  # maximum number of unauthenticated connections among them: the rest is for signed-in users
+    )
+    per_address: int = 100  # maximum number of unauthenticated ones from one address
     # seconds until the head of a request is complete, counted from the start or the last answer
     head: float = 10.0
     head_size: int = 65_536  # bytes of a head
-    # seconds until a stranger's request is answered and the client has read the answer
-    stranger: float = 60.0
+    # seconds until an unauthenticated request is answered and the client has read the answer
+    unauthenticated_seconds: float = 60.0
     idle: int = 5  # seconds between an answer and the next request
     unread: float = 60.0  # seconds that any client may leave waiting data unread
 
@@ -33,8 +35,10 @@ class ConnectionLimits:
         and the providers."""
         usual = cls()
         most = max(8, min(usual.most, files * 3 // 4))
-        strangers = max(4, min(usual.strangers, most // 2))
-        return cls(most=most, strangers=strangers, per_address=min(usual.per_address, strangers))
+        unauthenticated = max(4, min(usual.unauthenticated, most // 2))
+        return cls(
+            most=most, unauthenticated=unauthenticated, per_address=min(usual.per_address, unauthenticated)
+        )
 
 
 class Peer(Protocol):
@@ -47,82 +51,84 @@ class Peer(Protocol):
     def recognise(self) -> None:
         """Record that a user has signed in over this connection."""
 
-    def hang_up(self) -> None:
+    def disconnect(self) -> None:
         """Close the connection immediately, even if data is still to be sent."""
 
 
 class Connections:
-    """All open connections. Strangers are in the order of their last request."""
+    """All open connections. Unauthenticated ones are in the order of their last request."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self._limits = limits
-        self._strangers: dict[str, dict[Peer, None]] = {}  # by address
-        self._stranger_count = 0
+        self._unauthenticated: dict[str, dict[Peer, None]] = {}  # by address
+        self._unauthenticated_count = 0
         self._known: set[Peer] = set()
 
     def __len__(self) -> int:
-        return self._stranger_count + len(self._known)
+        return self._unauthenticated_count + len(self._known)
 
     @property
-    def strangers(self) -> int:
-        return self._stranger_count
+    def unauthenticated(self) -> int:
+        return self._unauthenticated_count
 
     @property
     def full(self) -> bool:
-        """Whether the limit is reached and no stranger could be disconnected."""
-        return len(self) >= self._limits.most and not self._stranger_count
+        """Whether the limit is reached and no unauthenticated one could be disconnected."""
+        return len(self) >= self._limits.most and not self._unauthenticated_count
 
     def add(self, peer: Peer) -> list[Peer]:
-        """Add a stranger. Returns the strangers that must be disconnected to make room."""
-        same_address = self._strangers.get(peer.address, {})
+        """Add an unauthenticated connection. Returns those that must be disconnected to make room."""
+        same_address = self._unauthenticated.get(peer.address, {})
         going: list[Peer] = []
         if peer.address and len(same_address) >= self._limits.per_address:
             going.append(next(iter(same_address)))
-        elif self._stranger_count >= self._limits.strangers or len(self) >= self._limits.most:
+        elif self._unauthenticated_count >= self._limits.unauthenticated or len(self) >= self._limits.most:
             going += self.longest_idle(1)
         for gone in going:
             self.remove(gone)
-        self._strangers.setdefault(peer.address, {})[peer] = None
-        self._stranger_count += 1
+        self._unauthenticated.setdefault(peer.address, {})[peer] = None
+        self._unauthenticated_count += 1
         return going
 
     def longest_idle(self, count: int) -> list[Peer]:
-        """Return strangers to disconnect: the longest silent ones of the address that has the most."""
-        if not self._strangers:
+        """Return the longest silent unauthenticated connections of the busiest address, to disconnect them."""
+        if not self._unauthenticated:
             return []
-        address = max(self._strangers, key=lambda address: len(self._strangers[address]))
-        return [peer for peer, _ in zip(self._strangers[address], range(count), strict=False)]
+        address = max(self._unauthenticated, key=lambda address: len(self._unauthenticated[address]))
+        return [peer for peer, _ in zip(self._unauthenticated[address], range(count), strict=False)]
 
     def touch(self, peer: Peer) -> None:
-        """Record a request: this stranger is now the last one to be disconnected."""
-        same_address = self._strangers.get(peer.address, {})
+        """Record a request: this one is now the last one to be disconnected."""
+        same_address = self._unauthenticated.get(peer.address, {})
         if peer in same_address:
             del same_address[peer]
             same_address[peer] = None
 
     def recognise(self, peer: Peer) -> None:
-        """Record that a user has signed in over this connection. It does not count as a stranger from then
-        on."""
-        if self._drop_stranger(peer):
+        """Record that a user has signed in over this connection.
+
+        It does not count as unauthenticated from then on.
+        """
+        if self._drop_unauthenticated(peer):
             self._known.add(peer)
 
     def remove(self, peer: Peer) -> None:
         self._known.discard(peer)
-        self._drop_stranger(peer)
+        self._drop_unauthenticated(peer)
 
     def __iter__(self) -> Iterator[Peer]:
         yield from self._known
-        for same_address in self._strangers.values():
+        for same_address in self._unauthenticated.values():
             yield from same_address
 
-    def _drop_stranger(self, peer: Peer) -> bool:
-        same_address = self._strangers.get(peer.address, {})
+    def _drop_unauthenticated(self, peer: Peer) -> bool:
+        same_address = self._unauthenticated.get(peer.address, {})
         if peer not in same_address:
             return False
         del same_address[peer]
-        self._stranger_count -= 1
+        self._unauthenticated_count -= 1
         if not same_address:
-            del self._strangers[peer.address]
+            del self._unauthenticated[peer.address]
         return True
 
 

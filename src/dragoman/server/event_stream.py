@@ -381,7 +381,7 @@ class EventStream(Response):
         if not work.cancelled() and (error := work.exception()) is not None:
             _report(error)
             if self._connection is not None:
-                self._connection.hang_up()  # Otherwise the server also logs that the response is incomplete.
+                self._connection.disconnect()  # Otherwise the server logs an incomplete response, too.
                 await _disconnected(receive)
 
     def end(self) -> None:
@@ -394,7 +394,7 @@ class EventStream(Response):
             assert self._work is not None
             if self._connection is not None:
                 # An orderly close would wait for data that the client does not read.
-                self._connection.hang_up()
+                self._connection.disconnect()
             self._work.cancel()
         elif not self._sending and now - self._last > ALIVE:
             self._beat = asyncio.create_task(self._write(_STILL_HERE))

@@ -47,7 +47,7 @@ _QUIET = 60.0  # seconds between two log lines about the same problem
 
 
 class HttpConnection(HttpToolsProtocol):
-    """A connection of uvicorn's, with deadlines for each head and for the requests of strangers."""
+    """A connection of uvicorn's, with deadlines for each head and for unauthenticated requests."""
 
     def __init__(self, listener: SocketListener, config: uvicorn.Config, state: ServerState) -> None:
         super().__init__(config, state, {CONNECTION: self}, asyncio.get_running_loop())
@@ -84,7 +84,7 @@ class HttpConnection(HttpToolsProtocol):
         super().data_received(data)
         most = self._limits.head_size if self._in_head else _MOST_FROM_STRANGERS
         if self._size > most and (self._in_head or not self._known):
-            self.hang_up()
+            self.disconnect()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._in_head:  # Trailers after a body must not change who asks, or for what.
@@ -94,7 +94,7 @@ class HttpConnection(HttpToolsProtocol):
         if self.parser.offers:
             return
         self._in_head, self._size = False, 0
-        self._within(None if self._known else self._limits.stranger)
+        self._within(None if self._known else self._limits.unauthenticated_seconds)
         self._listener.connections.touch(self)
         super().on_headers_complete()
         self._waiting.append(self.cycle)
@@ -114,7 +114,7 @@ class HttpConnection(HttpToolsProtocol):
     def pause_writing(self) -> None:
         super().pause_writing()
         self._stop_unread_timer()
-        self._unread_timer = self.loop.call_later(self._limits.unread, self.hang_up)
+        self._unread_timer = self.loop.call_later(self._limits.unread, self.disconnect)
 
     def resume_writing(self) -> None:
         self._stop_unread_timer()
@@ -130,14 +130,14 @@ class HttpConnection(HttpToolsProtocol):
         if self._waiting:
             self._within(None)
 
-    def hang_up(self) -> None:
+    def disconnect(self) -> None:
         self.transport.abort()
 
     def _within(self, seconds: float | None) -> None:
         """Set the deadline of the next step. None removes it."""
         if self._deadline is not None:
             self._deadline.cancel()
-        self._deadline = None if seconds is None else self.loop.call_later(seconds, self.hang_up)
+        self._deadline = None if seconds is None else self.loop.call_later(seconds, self.disconnect)
 
 
 class RequestParser(httptools.HttpRequestParser):
@@ -193,7 +193,7 @@ class SocketListener:
         self.connections = Connections(limits)
         self._socket, self._config, self._state = listening, config, state
         self._change = asyncio.Event()  # set when a connection has ended
-        self._refused = 0  # strangers disconnected since the last log line
+        self._refused = 0  # connections disconnected since the last log line
         self._logged = -_QUIET
         listening.setblocking(False)
         self._task = asyncio.create_task(self._accept())
@@ -205,10 +205,10 @@ class SocketListener:
         await asyncio.wait([self._task])
 
     def made(self, connection: HttpConnection) -> None:
-        self._hang_up(self.connections.add(connection))
+        self._disconnect(self.connections.add(connection))
         # A connection accepted during shutdown is unknown to the code that closes the others.
         if self._task.cancelling():
-            connection.hang_up()
+            connection.disconnect()
 
     def lost(self, connection: HttpConnection) -> None:
         self.connections.remove(connection)
@@ -229,7 +229,7 @@ class SocketListener:
                 continue
             hint = ""
             if failure.errno in _SHORTAGES:  # Waiting connections stay in the system's queue.
-                self._hang_up(self.connections.longest_idle(_AT_ONCE))
+                self._disconnect(self.connections.longest_idle(_AT_ONCE))
                 hint = ". `ulimit -n` says how many files"
             self._log(f"cannot accept connections: {failure.strerror}{hint}")
             await asyncio.sleep(pause)
@@ -275,11 +275,11 @@ class SocketListener:
         except OSError:  # The client has already disconnected.
             accepted.close()
 
-    def _hang_up(self, strangers: list[Peer]) -> None:
-        for stranger in strangers:
-            stranger.hang_up()
-        self._refused += len(strangers)
-        if strangers:
+    def _disconnect(self, refused: list[Peer]) -> None:
+        for peer in refused:
+            peer.disconnect()
+        self._refused += len(refused)
+        if refused:
             self._log("too many unauthenticated connections")
 
     def _log(self, what: str) -> None:

@@ -314,10 +314,10 @@ class _StallTimer:
     reply that arrives immediately needs none.
     """
 
-    def __init__(self, limit: float | None, hang_up: Callable[[], None]) -> None:
+    def __init__(self, limit: float | None, disconnect: Callable[[], None]) -> None:
         self.limit = limit
         self.expired = False
-        self._hang_up = hang_up
+        self._disconnect = disconnect
         self._loop = asyncio.get_running_loop()
         self._since: float | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -342,7 +342,7 @@ class _StallTimer:
             self._timer = self._loop.call_at(due, self._look)
         else:
             self.expired = True
-            self._hang_up()
+            self._disconnect()
 
 
 async def read_bounded(

@@ -163,7 +163,7 @@ async def test_a_server_that_has_no_file_left_goes_on_when_it_has(tmp_path: Path
         assert len(program.log.read_bytes()) < 4000
 
 
-LIMITS = ConnectionLimits(most=8, strangers=6, per_address=4, head=0.5)
+LIMITS = ConnectionLimits(most=8, unauthenticated=6, per_address=4, head=0.5)
 
 
 @asynccontextmanager
@@ -182,7 +182,7 @@ class Caller:
     def recognise(self) -> None:
         pass
 
-    def hang_up(self) -> None:
+    def disconnect(self) -> None:
         pass
 
 
@@ -197,7 +197,7 @@ def test_a_connection_that_has_gone_takes_no_room_whoever_is_recognised_on_it() 
     connections.remove(callers[2])
     connections.recognise(callers[2])
     assert set(connections) == {callers[1], *callers[3:]}
-    assert (len(connections), connections.strangers) == (len(callers) - 2, len(callers) - 3)
+    assert (len(connections), connections.unauthenticated) == (len(callers) - 2, len(callers) - 3)
 
 
 async def read_all(reader: asyncio.StreamReader) -> bytes:
