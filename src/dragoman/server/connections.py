@@ -91,7 +91,7 @@ class Connections:
         return going
 
     def longest_idle(self, count: int) -> list[Peer]:
-        """Return the longest silent unauthenticated connections of the busiest address, to disconnect them."""
+        """Return connections to disconnect: the longest silent ones of the address with the most."""
         if not self._unauthenticated:
             return []
         address = max(self._unauthenticated, key=lambda address: len(self._unauthenticated[address]))
