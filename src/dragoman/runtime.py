@@ -16,6 +16,7 @@ from pydantic import JsonValue
 from typing_extensions import TypeVar, Unpack
 
 from dragoman.background import Background, in_thread, to_its_end
+from dragoman.conversation.sharing import Right
 from dragoman.conversation.tree import Conversation, Tree
 from dragoman.conversation.window import Policy
 from dragoman.errors import BadRequest, ConfigError, NotFound
@@ -350,8 +351,8 @@ class Runtime:
         """Return the conversation with this ID, or a new one. Settings: model, agent, mode, system, options,
         tools.
 
-        A new one can begin with your `messages`: `{"role": "user", "content": "Hello"}`, and those of an
-        `assistant`.
+        A new one belongs to `user` and can begin with your `messages`: `{"role": "user", "content": "Hello"}`,
+        and those of an `assistant`. Raises NotFound if it exists and `user` may not read it.
         """
         check_ids(id=id, user=user)
         if id is None:
@@ -361,6 +362,8 @@ class Runtime:
             leaf = history[-1].id if history else None
             await self.store.add_conversation(replace(conversation, leaf=leaf), history)
         else:
+            if user is not None and await self.store.right_of(id, user) < Right.READ:
+                raise NotFound("conversation", id)
             await self.store.conversation(id)
             if messages:
                 raise ConfigError(f"Conversation {id!r} exists already. Pass messages only for a new one.")
@@ -540,15 +543,17 @@ class Runtime:
         """Return a turn by its ID. To read its answer as a type, name the type again."""
         return TurnHandle(id, self._engine, output_of(output_type))
 
-    async def answer(self, question: str, answer: Answer, *, by: str | None = None) -> Question:
+    async def answer(self, question: str | Question, answer: Answer, *, by: str | None = None) -> Question:
         """Answer an approval request. `by` is the answering user, who must have that right in this
         conversation."""
-        check_ids(question=question, by=by)
-        return await self.commands.answer(question, answer, by=by)
+        id = question.id if isinstance(question, Question) else question
+        check_ids(question=id, by=by)
+        return await self.commands.answer(id, answer, by=by)
 
-    async def questions(self) -> list[Question]:
-        """Return all open approval requests."""
-        return await self.store.questions()
+    async def questions(self, *, user: str | None = None) -> list[Question]:
+        """Return the open approval requests: all, or those that this user may answer."""
+        check_ids(user=user)
+        return await self.store.questions(user=user, shared=True)
 
     async def grants(self, *, user: str | None = None) -> list[Grant]:
         """Return the rules that users kept with their answers and have not revoked."""

@@ -188,7 +188,7 @@ def test_an_example_in_an_error_is_shown_whole(cli: Cli) -> None:
 
 
 def test_a_folder_that_is_none_cannot_be_trusted(cli: Cli) -> None:
-    assert "nowhere is not a folder" in cli("trust", "nowhere", status=2).err
+    assert "nowhere' is not a folder" in cli("trust", "nowhere", status=2).err
 
 
 def test_a_list_in_a_pipe_is_not_folded(cli: Cli) -> None:

@@ -132,7 +132,7 @@ class SyncRuntime:
     def turn(self, id: str, output_type: OutputType[T] | None = None) -> SyncTurn[T]:
         return SyncTurn(self.runtime.turn(id, output_type), self._loop)
 
-    def answer(self, question: str, answer: Answer, *, by: str | None = None) -> Question:
+    def answer(self, question: str | Question, answer: Answer, *, by: str | None = None) -> Question:
         return self._loop.run(self.runtime.answer(question, answer, by=by))
 
     def turns(self, *, user: str | None = None) -> list[SyncTurn]:
@@ -141,8 +141,8 @@ class SyncRuntime:
     def spending(self, *by: Dimension, since: float = 0.0, user: str | None = None) -> list[Spending]:
         return self._loop.run(self.runtime.spending(*by, since=since, user=user))
 
-    def questions(self) -> list[Question]:
-        return self._loop.run(self.runtime.questions())
+    def questions(self, *, user: str | None = None) -> list[Question]:
+        return self._loop.run(self.runtime.questions(user=user))
 
     def grants(self, *, user: str | None = None) -> list[Grant]:
         return self._loop.run(self.runtime.grants(user=user))

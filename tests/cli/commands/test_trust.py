@@ -212,10 +212,10 @@ async def test_no_goes_on_without_it_and_is_remembered_until_it_changes(here: Vi
     someone.types("what")
     someone.sees("Do you trust it?")
     someone.types("n")
-    someone.sees("fine but for that:")
+    someone.sees("otherwise fine:")
     assert someone.ended() == 2
     someone = person(here, "config", "check")
-    assert "Do you trust" not in someone.sees("fine but for that:")
+    assert "Do you trust" not in someone.sees("otherwise fine:")
     someone.ended()
     here.write("tools/more.py", "raise SystemExit\n")
     someone = person(here, "config", "check")

@@ -192,7 +192,7 @@ async def test_several_edits_are_made_together_or_not_at_all(root: Path) -> None
     edits = [{"old": "one", "new": "1"}, {"old": "1\ntwo", "new": "1\n2"}]
     wrong = [*edits, {"old": "four", "new": "4"}]
     failed = await refused(root, edit_file, path="a.txt", edits=wrong, version=word)  # type: ignore[arg-type]
-    assert "edit 3 of 3" in failed
+    assert "Edit 3 of 3" in failed
     assert (root / "a.txt").read_text() == "one\ntwo\nthree\n"
     said = await told(root, edit_file, path="a.txt", edits=edits, version=word)  # type: ignore[arg-type]
     assert "replaced 2 times" in said

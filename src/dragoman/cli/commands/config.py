@@ -58,9 +58,9 @@ def check_settings(flags: ConfigCheckFlags) -> int:
         print(f"left out: {redact_text(plain(warning))}")
     for left_out in settings.sources.left_out:
         print(f"not checked: what is in {plain(str(left_out.contents.folder))}, which is not used (--trust)")
-    files = ", ".join(map(str, settings.files)) or "no file: the defaults hold"
+    files = ", ".join(map(str, settings.files)) or "no settings file, so the defaults apply"
     whole = not built.warnings and not settings.sources.left_out
-    print(f"{'fine' if whole else 'fine but for that'}: {files}")
+    print(f"{'fine' if whole else 'otherwise fine'}: {files}")
     return 0 if whole else 2
 
 

@@ -91,8 +91,8 @@ async def _find(flags: DoctorFlags) -> AsyncIterator[Finding]:
         for wrong in errors:
             yield Finding("settings", "missing", redact_text(wrong), remedy)
         return
-    none = "none that is used" if settings.sources.left_out else "no dragoman.toml"
-    files = ", ".join(map(str, settings.files)) or f"{none}: the defaults hold"
+    none = "no dragoman.toml in use" if settings.sources.left_out else "no dragoman.toml"
+    files = ", ".join(map(str, settings.files)) or f"{none}, so the defaults apply"
     yield Finding("settings", "fine", files)
     for left_out in settings.sources.left_out:
         yield Finding("folder", "optional", describe(left_out))
