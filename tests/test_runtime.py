@@ -24,7 +24,7 @@ from dragoman import (
     run_sync,
     tool,
 )
-from dragoman.errors import EngineError, StoreUnavailable
+from dragoman.errors import EngineError, Forbidden, NotFound, StoreUnavailable
 from dragoman.messages.events import Event
 from dragoman.store.postgres.store import PostgresStore
 from dragoman.store.sqlite import SqliteStore
@@ -362,3 +362,24 @@ async def test_what_nobody_touched_is_deleted_and_what_waits_is_not(
         await eventually(lambda: "1 conversations were deleted" in caplog.text)
         left = {one.id for one in await strict.conversations()}
         assert left == {new.id, (await strict.store.question((await strict.questions())[0].id)).conversation}
+
+
+async def test_an_application_can_separate_its_users(tmp_path: Path) -> None:
+    """V1: a conversation, its requests and their answers belong to its owner and its members."""
+    script = [calls("add", a=1, b=2), says("3.")]
+    async with runtime_with(tmp_path, script, tools=[add], allow=()) as runtime:
+        chat = await runtime.conversation(user="ada")
+        turn = await chat.send("1 + 2?")
+        await turn.reached("waiting")
+        assert (await runtime.conversation(chat.id, user="ada")).id == chat.id
+        with pytest.raises(NotFound, match="Unknown conversation"):
+            await runtime.conversation(chat.id, user="eve")
+        (asked,) = await runtime.questions(user="ada")
+        assert (await runtime.questions(user="eve"), await runtime.questions()) == ([], [asked])
+        with pytest.raises(Forbidden):
+            await runtime.answer(asked, allow_once(), by="eve")
+        await runtime.sharing.add(chat.id, "eve", "answers", by="ada")
+        assert (await runtime.conversation(chat.id, user="eve")).id == chat.id
+        assert await runtime.questions(user="eve") == [asked]
+        await runtime.answer(asked, allow_once(), by="eve")
+        assert (await turn.result()).text == "3."

@@ -351,7 +351,7 @@ class Runtime:
         """Return the conversation with this ID, or a new one. Settings: model, agent, mode, system, options,
         tools.
 
-        A new one belongs to `user` and can begin with your `messages`: `{"role": "user", "content": "Hello"}`,
+        A new one belongs to `user`, and can begin with your `messages`: `{"role": "user", "content": "Hi"}`,
         and those of an `assistant`. Raises NotFound if it exists and `user` may not read it.
         """
         check_ids(id=id, user=user)
