@@ -501,7 +501,7 @@ export interface components {
          */
         ContextShare: {
             /** @enum {string} */
-            kind: "prompt" | "tools" | "person" | "answers" | "thoughts" | "calls" | "files" | "summary";
+            kind: "prompt" | "tools" | "person" | "answers" | "reasoning" | "calls" | "files" | "summary";
             name: string;
             tokens: number;
         };
@@ -1975,7 +1975,7 @@ export interface components {
              * @description also while another answer to it is running
              * @default false
              */
-            beside?: boolean;
+            parallel?: boolean;
         };
         /**
          * @description How to repeat a call: with other arguments, or with this result. With neither, the call is repeated as
