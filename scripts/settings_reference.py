@@ -187,7 +187,7 @@ _DEFAULTS: dict[str, dict[str, object]] = {
     "top": {
         "model": ComputedDefault("the best that is there"),
         "store": ComputedDefault("`dragoman.db` in the data folder"),
-        "blobs": ComputedDefault("`folder` beside a file, `database` in PostgreSQL"),
+        "blobs": ComputedDefault("`folder` next to a file, `database` in PostgreSQL"),
         "migrate": True,
         "workspace": ComputedDefault("the folder of the settings"),
         "tools": ("basics", "files", "shell", "web", "browser", "media"),

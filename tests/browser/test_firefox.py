@@ -85,6 +85,7 @@ async def test_a_change_is_reviewed_and_undone_and_a_page_is_previewed(
     await say(page, "chart")
     await page.click("allow")
     await eventually(file.exists)
+    await page.finds("[data-testid=call][data-tool=write_file][data-state=completed]")  # its button is gone
     await page.click("allow")
     await page.sees("Drawn.")
     await page.click("open-preview")
