@@ -53,7 +53,10 @@ async def copied(source: str | Path, target: str | Path) -> list[str]:
         await store.open()
     try:
         one, other = (store for store in stores if isinstance(store, SqlDatabase))
-        return await copy_store(one, other)
+        done: dict[str, int] = {}
+        lost = await copy_store(one, other, done.__setitem__)
+        assert done["messages"] > 0
+        return lost
     finally:
         for store in stores:
             await store.close()

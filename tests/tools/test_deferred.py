@@ -130,7 +130,11 @@ SEARCHED = {
     tool.name: tool
     for tool in (
         named("github_create_issue", "Open a new issue in a repository.", title={"type": "string"}),
-        named("github_list_issues", "List issues of a repository.", state={"enum": ["open", "archived"]}),
+        named(
+            "github_list_issues",
+            "List issues of a repository.",
+            state={"enum": ["open", "archived"], "default": "zebra"},
+        ),
         named("weather_forecast", "What the weather will be.", city={"description": "the place"}),
         named("sendEmail", "Write to somebody.", to={"description": "an address"}),
         named(

@@ -271,6 +271,7 @@ async def test_what_ignore_files_name_is_left_out_and_said(root: Path) -> None:
 async def test_lines_are_found(root: Path) -> None:
     """C6"""
     (root / "data").write_bytes(b"two\0two")
+    (root / "latin").write_bytes(b"two \xe9")
     (root / "big").write_text("two\n" * 300_000)
     found = await told(root, grep, pattern="t[wh]")
     assert found == "a.txt:2: two\na.txt:3: three\n[1 files over 1000 kB were not searched]"

@@ -199,6 +199,7 @@ async def test_a_browser_that_comes_back_from_another_login_is_not_told_that_it_
     async def visit(url: str) -> None:
         (back,) = parse_qs(urlsplit(url).query)["redirect_uri"]
         async with httpx2.AsyncClient() as browser:
+            assert (await browser.get(f"{back}/other?code=stolen")).status_code == 404
             pages.append(await browser.get(f"{back}?{query}"))
 
     async with guarded() as server:

@@ -38,7 +38,7 @@ def test_a_table_says_what_is_started_or_asked() -> None:
         command="npx", args=("-y", "thing"), env={"TOKEN": "${TOKEN}"}, timeout=5.0
     )
     assert (read["files"].kind, read["far"].kind) == ("stdio", "http")
-    assert read["far"].where == "https://x.example/mcp"
+    assert [one.where for one in read.values()] == ["npx -y thing", "https://x.example/mcp"]
     assert [source.name for source in sources_of(read)] == ["files"]
 
 

@@ -26,7 +26,7 @@ from dragoman.errors import (
 from dragoman.messages.boundary import check_fields, check_json, check_parts
 from dragoman.messages.ids import new_id
 from dragoman.messages.message import Arguments, CallState, Message, Part, ToolResult
-from dragoman.messages.questions import MODES, Action, Answer, Grant, Question, Rule
+from dragoman.messages.questions import Action, Answer, Grant, Question, Rule
 from dragoman.sentences import sentence
 from dragoman.store.codecs import MESSAGE, RESULT
 from dragoman.store.store import SendKey, SentBefore, Start, Store, TurnRow
@@ -516,8 +516,6 @@ def _settled(
     agent = services.agent(options.agent or _text(settings.get("agent")))
     model = services.model(options.model or _text(settings.get("model")) or agent.model)
     check_json(asdict(options), "what was said of this turn")
-    if options.mode is not None and options.mode not in MODES:
-        raise BadRequest(sentence("mode.unknown", mode=options.mode, modes=", ".join(MODES)))
     if options.dialect is not None:
         check_dialect(options.dialect)
     for name in options.tools.keys() - {spec.name for spec in options.client_tools}:
