@@ -111,7 +111,7 @@ def test_what_cannot_be_is_refused_at_construction(options: dict[str, Any], says
         ({"mode": "Manual"}, "mode 'Manual'"),
         ({"colour": "red"}, "no setting 'colour'"),
         ({"colour": None}, "no setting 'colour'"),
-        ({"model": 5}, "The setting model must be a text"),
+        ({"model": 5}, "The setting model must be a string"),
         ({"tools": "clock"}, "The setting tools must be a table"),
         ({"tools": {"clock": "off"}}, "true or false"),
     ],

@@ -260,7 +260,7 @@ async def test_a_watch_that_fails_is_told_and_begun_again(
     ("said", "match"),
     [
         ({"model": ScriptedModel([])}, "a function from names to models"),
-        ({"system": 5}, "system must be a text, not 5"),
+        ({"system": 5}, "system must be a string, not 5"),
         ({"options": [1]}, "options must be a table"),
         ({"tools": {"files": "false"}}, "true or false"),
         ({"disable": "titles"}, "a list of plugin names"),

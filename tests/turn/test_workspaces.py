@@ -86,7 +86,7 @@ async def test_a_workspace_that_is_not_there_is_refused_before_anything_is_store
         chat = await runtime.conversation()
         with pytest.raises(NotFound, match="Unknown workspace"):
             await chat.change(workspace="etc")
-        with pytest.raises(BadRequest, match="workspace must be a text"):
+        with pytest.raises(BadRequest, match="workspace must be a string"):
             await chat.change(workspace=1)  # type: ignore[arg-type]
 
 

@@ -35,11 +35,11 @@ _KINDS: dict[str, type | UnionType] = {
     "always_tools": list,
 }
 _WORDS: dict[type | UnionType, str] = {
-    str: "text",
+    str: "string",
     dict: "table",
     int: "whole number of 0 or more",
     list: "list of names",
-    str | dict: "text or a table",
+    str | dict: "string or a table",
 }
 AUTO = "auto"
 
