@@ -80,9 +80,12 @@ def stream(
     done: bool = True,
     then: Literal["ends", "dies", "stalls"] = "ends",
 ) -> Stream:
-    """Return these frames, each as a network write, with the usual end unless it is left out."""
+    """Return these frames, each as a network write, with the usual end unless it is left out.
+
+    A stream that stalls or dies has no `[DONE]`, which would end it for the client.
+    """
     ending = [] if finish is None else [delta(finish)]
-    tail = [DONE] if done else []
+    tail = [DONE] if done and then == "ends" else []
     return Stream((*(sse(frame) for frame in (*frames, *ending)), *tail), then)
 
 

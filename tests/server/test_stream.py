@@ -19,7 +19,7 @@ from dragoman.conversation.tree import LOCAL, Conversation
 from dragoman.errors import StoreUnavailable
 from dragoman.server import feeds
 from dragoman.server.feeds import Feed, cursor, parse_cursor
-from dragoman.server.publisher import Lists
+from dragoman.server.list_feeds import Lists
 from dragoman.store.sqlite import SqliteStore
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE

@@ -21,7 +21,7 @@ from dragoman.wire.scripted import calls, fails, says
 from tests.patience import PATIENCE
 from tests.runtimes import model_of, runtime_with
 
-_LEFT_BEHIND = "does not stop; going on without it"
+_LEFT_BEHIND = "does not stop; continuing without it"
 
 
 @pytest.fixture(autouse=True)

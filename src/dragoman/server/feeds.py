@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from operator import xor
+from typing import TypeVar
 from zlib import crc32
 
 from dragoman.messages.ids import new_id
@@ -24,6 +25,7 @@ from dragoman.messages.ids import new_id
 TICK = 0.02  # seconds
 TICKS = 5  # between two writes of chunks to the same reader, when the loop is late
 LATE = 0.01  # average seconds of lateness from which the loop counts as late
+_UNREAD = 120.0  # seconds after which a feed without readers is dropped
 _WEIGHT = 0.1  # weight of one tick in that average
 # maximum seconds that one tick counts for, so that a single tick never makes the loop late
 _MOST = LATE / _WEIGHT
@@ -281,3 +283,20 @@ def parse_cursor(text: str, feeds: Sequence[Feed]) -> dict[str, str]:
     known = {feed.name for feed in feeds}
     pieces = [piece.strip() for piece in text.split(",")]
     return {name: piece for piece in pieces if (name := piece.partition(":")[0]) in known}
+
+
+FeedT = TypeVar("FeedT", bound=Feed)
+
+
+def publish_typed(feed: Feed, type: str, data: str) -> None:
+    """Publish data with its type inside, for clients that read only the data."""
+    feed.publish(type, f'{{"type":"{type}",{data[1:]}')
+
+
+def drop_unread(feeds: dict[str, FeedT]) -> list[str]:
+    """Drop feeds that were not read for a while, and return their names."""
+    long_ago = time.monotonic() - _UNREAD
+    unread = [name for name, feed in feeds.items() if not feed.readers and feed.unread_since < long_ago]
+    for name in unread:
+        del feeds[name]
+    return unread

@@ -1,12 +1,12 @@
-"""For tests of programs that use Dragoman: a model that plays a script, recordings of real providers, and
-what a turn is expected to have done.
+"""Help tests of programs that use Dragoman: a model that plays a script, recordings of real providers, and
+assertions about a turn.
 
     async def test_it_adds(make_runtime):
         async with make_runtime([calls("add", a=1, b=2), says("3")], tools=[add], allow=["add"]) as runtime:
             result = await (await runtime.send("What is 1 + 2?")).result()
         expect(result).called("add", a=1).answered("3")
 
-The fixtures `make_runtime` and `recording` come with the package: pytest finds them by itself.
+The fixtures `make_runtime` and `recording` come with the package. pytest finds them automatically.
 """
 
 from importlib import import_module
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dragoman.testing.recording import Recording
     from dragoman.wire.scripted import Line, ScriptedModel, calls, calls_with, fails, says, thinks
 
-# Each is imported when it is first used: every pytest run loads the plugin in this package, few use it.
+# Each name is imported on first use: every pytest run loads the plugin in this package, but few use it.
 _HOME = {
     "Expectation": "dragoman.testing.expectations",
     "Line": "dragoman.wire.scripted",

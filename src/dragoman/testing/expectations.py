@@ -1,4 +1,4 @@
-"""What a turn is expected to have done, in words that read like the test's name."""
+"""Assert what a turn has done, in words that read like the name of the test."""
 
 from __future__ import annotations
 
@@ -13,47 +13,48 @@ _DID_NOT_RUN = (CallState.REJECTED, CallState.SKIPPED)
 
 
 class Expectation:
-    """Each method raises AssertionError, with all calls there were, or returns this for the next."""
+    """Assertions about a result. Each method raises AssertionError with all calls, or returns this object for
+    the next."""
 
     def __init__(self, result: TurnResult[Any]) -> None:
         self.result = result
         self.calls: list[ToolCall] = [call for message in result.messages for call in message.calls]
 
     def called(self, tool: str, **arguments: object) -> Self:
-        """It ran, in one of its calls at least with these arguments. A pattern of `re` fits a text."""
+        """The tool ran, at least once with these arguments. A pattern of `re` matches a string."""
         ran = [call for call in self._of(tool) if call.state not in _DID_NOT_RUN]
         if not any(_fits(call, arguments) for call in ran):
             self._fail(f"no call of {tool} with {arguments}" if arguments else f"{tool} was not called")
         return self
 
     def never_called(self, tool: str) -> Self:
-        """It was not even asked for."""
+        """The model did not call the tool."""
         if self._of(tool):
             self._fail(f"{tool} was called")
         return self
 
     def refused(self, tool: str) -> Self:
-        """A person, a rule or a limit kept it from running."""
+        """A user, a rule or a limit prevented the call."""
         if not any(call.state in _DID_NOT_RUN for call in self._of(tool)):
             self._fail(f"no call of {tool} was refused")
         return self
 
     def failed(self, tool: str, text: str = "") -> Self:
-        """It ran, and failed with a text that holds this one."""
+        """The tool ran, and failed with an error that contains this text."""
         failed = [call for call in self._of(tool) if call.state is CallState.FAILED]
         if not any(call.result is not None and text in call.result.text for call in failed):
             self._fail(f"no call of {tool} failed" + (f" with {text!r}" if text else ""))
         return self
 
     def called_in_order(self, *tools: str) -> Self:
-        """These, in this order; others may stand between them."""
+        """These tools ran in this order. Other calls can come between them."""
         left = iter(call.tool for call in self.calls)
         if not all(tool in left for tool in tools):
             self._fail(f"{' → '.join(tools)} were not called in this order")
         return self
 
     def answered(self, text: str | re.Pattern[str]) -> Self:
-        """The answer holds this text, or fits the pattern."""
+        """The answer contains this text, or matches the pattern."""
         found = text in self.result.text if isinstance(text, str) else text.search(self.result.text)
         if not found:
             self._fail(f"{text!r} is not in the answer")

@@ -1,4 +1,5 @@
-"""For pytest: `make_runtime`, `recording` and the mark `cases`. `--dragoman-record` makes recordings anew."""
+"""Provide `make_runtime`, `recording` and the mark `cases` to pytest. `--dragoman-record` makes new
+recordings."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-import dragoman  # which imports each name when it is used
+import dragoman  # imports each name on first use
 from dragoman import evaluation, testing
 
 
@@ -26,7 +27,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """`@pytest.mark.cases("evals")` gives a test the argument `case`. Places start in its folder."""
+    """Pass the argument `case` to tests with `@pytest.mark.cases("evals")`. Paths start in the folder of the
+    test."""
     marker = metafunc.definition.get_closest_marker("cases")
     if marker is not None and "case" in metafunc.fixturenames:
         places = [metafunc.definition.path.parent / place for place in marker.args or ("evals",)]
@@ -36,8 +38,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def make_runtime(tmp_path: Path) -> Callable[..., dragoman.Runtime]:
-    """Makes runtimes with a store of their own, on a model that plays a script. What else is given goes to
-    `Runtime`. Use them in an `async with` statement."""
+    """Return a function that makes runtimes, each with a separate store and a model that plays a script.
+    Other arguments go to `Runtime`. Use the runtimes in an `async with` statement."""
 
     def make(script: Any, **options: Any) -> dragoman.Runtime:
         model = script if hasattr(script, "stream") else dragoman.ScriptedModel(script)
@@ -48,7 +50,7 @@ def make_runtime(tmp_path: Path) -> Callable[..., dragoman.Runtime]:
 
 @pytest.fixture
 def recording(request: pytest.FixtureRequest) -> testing.Recording:
-    """The recording of this test, in `recordings/` beside its file."""
+    """The recording of this test, in `recordings/` next to its file."""
     name = re.sub(r"[^\w.-]+", "-", request.node.name).strip("-")
     file = request.path.parent / "recordings" / f"{request.path.stem}.{name}.jsonl"
     return testing.Recording(file, record=request.config.getoption("--dragoman-record"))

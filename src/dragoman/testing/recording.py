@@ -1,12 +1,12 @@
-"""Recordings of real providers: what was asked and what came back, as a file that is played in tests.
+"""Record real providers: requests and responses, in a file that tests play.
 
     async with Recording("weather.jsonl") as recording:  # plays; with record=True it asks the provider
         async with Runtime("chat.db", model=recording.models("openai/gpt-5.4")) as runtime: …
 
-Requests go to a small server on the loopback, which passes them on and writes them down, or answers from the
-file: the bytes that a wire reads are the provider's, whole streams included. Headers of requests are never
-kept, so no key is; secrets of a known shape are taken out of the bodies, and what else must not be in the
-file is taken out by `redact`.
+Requests go to a small server on loopback. It passes them on and writes them down, or answers from the file.
+The wire reads the provider's bytes, including whole streams. Headers of requests are never kept, so no key is
+stored. Secrets of a known shape are removed from the bodies. `redact` removes everything else that must not
+be in the file.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from dragoman.wire.http_client.client import HttpClient, Retry
 from dragoman.wire.http_client.payload import Payload
 
 _TARGET = "X-Dragoman-Target"
-_MISMATCH = "X-Dragoman-Mismatch"  # of an answer that no provider gave
-_ESCAPED = "surrogateescape"  # a chunk may begin within a letter
+_MISMATCH = "X-Dragoman-Mismatch"  # of a response that no provider sent
+_ESCAPED = "surrogateescape"  # A chunk can begin in the middle of a character.
 _IDS = ("id", "call_id", "tool_call_id", "tool_use_id")
 _KEPT = ("Content-Type", "Retry-After")
-_NO_KEY = "played-without-a-key"  # errors hide a key by its text, so no other text may hold it
+_NO_KEY = "played-without-a-key"  # Errors hide a key by its text, so no other text may contain it.
 _AGAIN = "Fix the test, or record again (pytest --dragoman-record)"
-_BEFORE, _SHOWN = 20, 80  # characters of a difference: before it, and in all
-_DATE = re.compile(r"Today is [^.\n]{5,60}\.")  # of the system prompt: another one tomorrow
+_BEFORE, _SHOWN = 20, 80  # characters shown of a difference: before it, and in all
+_DATE = re.compile(r"Today is [^.\n]{5,60}\.")  # The date in the system prompt changes each day.
 
 
 @dataclass(slots=True, frozen=True)
 class Recorded:
-    """One request and its response. `chunks` are the body, as it came in pieces."""
+    """One request and its response. `chunks` are the body as it arrived."""
 
     url: str
     body: JsonValue
@@ -57,8 +57,8 @@ class Recorded:
 
 
 class Recording:
-    """A file of exchanges. `redact` are patterns whose matches are replaced in what is kept, and in what is
-    compared; secrets of a known shape are taken out in any case."""
+    """A file of exchanges. Matches of the patterns in `redact` are replaced in the file and in comparisons.
+    Secrets of a known shape are always removed."""
 
     def __init__(
         self, file: str | Path, *, record: bool = False, redact: Sequence[str | re.Pattern[str]] = ()
@@ -98,7 +98,8 @@ class Recording:
             self.file.write_text("".join(f"{line}\n" for line in lines), "utf-8")
 
     def models(self, default: str | OpenAICompatible, **options: Any) -> Models:
-        """Models that speak through this recording, by name or by address. No key is needed to play one."""
+        """Return models that go through this recording, by name or address. To play a recording, no key is
+        needed."""
         if self._client is None:
             raise ConfigError("Use a recording in an `async with` statement.")
         options = {"client": self._client, **({} if self.record else {"keys": _AnyKey()}), **options}
@@ -126,7 +127,7 @@ class Recording:
         )
 
     async def _ask(self, request: web.Request, url: str, body: bytes, asked: JsonValue) -> web.StreamResponse:
-        """Pass it on, and keep what comes back."""
+        """Pass the request on, and keep the response."""
         headers = CIMultiDict(request.headers)
         for name in (_TARGET, "Host", "Content-Length", "Transfer-Encoding"):
             headers.popall(name, None)
@@ -141,13 +142,13 @@ class Recording:
                 await passed.write(chunk)
         text = b"".join(chunks).decode("utf-8", _ESCAPED)
         if (safe := self._redacted_body(text, response.headers.get("Content-Type", ""))) != text:
-            chunks = [safe.encode("utf-8", _ESCAPED)]  # a match may lie across two of them
+            chunks = [safe.encode("utf-8", _ESCAPED)]  # A match can span two chunks.
         pieces = [chunk.decode("utf-8", _ESCAPED) for chunk in chunks]
         self._exchanges.append(Recorded(redact_text(url), asked, response.status, kept, pieces))
         return passed
 
     async def _play(self, request: web.Request, url: str, asked: JsonValue) -> web.StreamResponse:
-        """The next exchange of the file, if it is this one."""
+        """Return the next exchange of the file if it is this one."""
         if self._played >= len(self._exchanges):
             return _wrong(f"{self.file} has {len(self._exchanges)} exchanges, and this is one more")
         held = self._exchanges[self._played]
@@ -175,7 +176,7 @@ class Recording:
                 return value
 
     def _redacted_body(self, body: str, kind: str) -> str:
-        if "eventstream" not in kind:  # whose frames have checksums
+        if "eventstream" not in kind:  # Its frames have checksums.
             body = redact_body(body, self._redacted_text)
         return self._replaced(body)
 
@@ -189,9 +190,9 @@ class Recording:
 
 
 class _Redirected(HttpClient):
-    """Sends everything to the recording, which knows where it was meant to go."""
+    """Sends all requests to the recording, which knows their real addresses."""
 
-    may_upload = False  # ids of files that are uploaded are others each time
+    may_upload = False  # IDs of uploaded files differ each time.
 
     def __init__(self, address: str) -> None:
         super().__init__(retry=Retry(first_wait=0.01))
@@ -201,13 +202,14 @@ class _Redirected(HttpClient):
         self, url: str, *, headers: Mapping[str, str], body: bytes | Payload, exact: bool = False
     ) -> ClientResponse:
         response = await super().post(self._address, headers={**headers, _TARGET: url}, body=body)
-        if _MISMATCH in response.headers:  # the test is at fault, or the recording is old: no error of HTTP
+        # The test is wrong, or the recording is old. This is not an HTTP error.
+        if _MISMATCH in response.headers:
             raise ProviderError(await response.text(), kind="recording", hint=_AGAIN)
         return response
 
 
 class _AnyKey(Keys):
-    """For whom a recording is played needs no key."""
+    """Keys that are never missing: a recording plays without one."""
 
     def __init__(self) -> None:
         super().__init__(use_keyring=False)
@@ -217,7 +219,7 @@ class _AnyKey(Keys):
 
 
 def _with_plain_ids(value: JsonValue, seen: dict[str, str], name: str = "") -> JsonValue:
-    """The same body with the ids of calls counted through: they are others in every run."""
+    """Return the body with numbered call IDs, because the real ones differ in every run."""
     match value:
         case dict():
             return {key: _with_plain_ids(inner, seen, key) for key, inner in value.items()}
@@ -234,7 +236,7 @@ def _wrong(message: str) -> web.Response:
 
 
 def _differences(one: JsonValue, other: JsonValue, at: str = "") -> list[str]:
-    """The places in which two bodies differ, a few of them, each with what is there and what was."""
+    """Yield some places where two bodies differ, each with the new and the old value."""
     if isinstance(one, dict) and isinstance(other, dict):
         names = dict.fromkeys([*one, *other])
         found = [
@@ -250,7 +252,7 @@ def _differences(one: JsonValue, other: JsonValue, at: str = "") -> list[str]:
 
 
 def _both(at: str, now: JsonValue, then: JsonValue) -> str:
-    if isinstance(now, str) and isinstance(then, str):  # from where they part
+    if isinstance(now, str) and isinstance(then, str):  # from the first difference on
         parts = (at for at, (a, b) in enumerate(zip(now, then, strict=False)) if a != b)
         begin = max(0, next(parts, min(len(now), len(then))) - _BEFORE)
         now, then = (f"{'…' if begin else ''}{text[begin:]}" for text in (now, then))

@@ -1,7 +1,7 @@
-"""Takes secrets out of recorded bodies so that they can still be played: JSON stays JSON, a stream a stream.
+"""Remove secrets from recorded bodies so that they still play: JSON stays JSON, a stream stays a stream.
 
-A secret that a stream brings in pieces is found as well: the texts that stand in the same place of its events
-are looked at as one.
+A secret that a stream splits into chunks is found, too: texts in the same place of its events are searched as
+one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from dragoman.redaction import HIDDEN, redact_text
 
-REDACTED = "‹redacted›"  # in place of what a pattern of the caller matches
+REDACTED = "‹redacted›"  # replaces matches of the caller's patterns
 _MARK = re.compile(f"({HIDDEN}|{REDACTED})")
 _LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"')
 _PAYLOAD = re.compile(r"(?P<before>(?:data:)?\s*)(?P<payload>[{\[].*?)(?P<after>\s*)", re.DOTALL)
@@ -25,7 +25,7 @@ Place: TypeAlias = tuple[object, ...]
 
 
 def redact_known(text: str) -> str:
-    """The text without secrets of a known shape. What was JSON, such as the arguments of a call, is JSON."""
+    """Return the text without secrets of a known shape. JSON, such as the arguments of a call, stays JSON."""
     safe = redact_text(text)
     if safe == text or not _is_json(text) or _is_json(safe):
         return safe
@@ -33,7 +33,7 @@ def redact_known(text: str) -> str:
 
 
 def redact_body(body: str, redact: Redact) -> str:
-    """The body of a response, with `redact` applied to every text in it."""
+    """Return the body of a response, with `redact` applied to every text in it."""
     lines = [body] if _is_json(body) else re.findall(r"[^\n]*\n|[^\n]+", body)
     events = [_Event.read(line) for line in lines]
     places: dict[Place, list[tuple[_Event, Any, Any]]] = defaultdict(list)
@@ -51,7 +51,7 @@ def redact_body(body: str, redact: Redact) -> str:
 
 @dataclass(slots=True)
 class _Event:
-    """A line of a body: JSON, maybe behind `data:`, or something else, which has no value."""
+    """A line of a body: JSON, perhaps after `data:`, or something else, which has no value."""
 
     line: str
     before: str = ""
@@ -75,8 +75,8 @@ class _Event:
 
 
 def _texts(value: Any, place: Place) -> Iterator[tuple[Place, Any, Any]]:
-    """Every text in a value: its place, and what holds it under which key. What counts the pieces of several
-    texts through (`index`, `output_index`) is a part of the place, and so is the type of an event."""
+    """Yield every text in a value: its place, its container and its key. Fields that number several texts
+    (`index`, `output_index`) are part of the place, and so is the type of an event."""
     if isinstance(value, dict):
         told = tuple(
             (name, one) for name, one in value.items() if name == "type" or name.lower().endswith("index")
@@ -95,7 +95,7 @@ def _texts(value: Any, place: Place) -> Iterator[tuple[Place, Any, Any]]:
 
 
 def _redact_pieces(pieces: list[str], redact: Redact) -> list[str]:
-    """The pieces of a text without its secrets. A mark stands in the piece in which the secret begins."""
+    """Return the chunks of a text without its secrets. A mark is in the chunk in which the secret begins."""
     whole = "".join(pieces)
     if (safe := redact(whole)) == whole:
         return pieces
@@ -120,7 +120,7 @@ def _offsets(pieces: Sequence[str]) -> list[int]:
 
 
 def _cut(piece: str, offset: int, marks: Sequence[tuple[int, int, str]]) -> str:
-    """One piece, which begins at this offset of the whole."""
+    """Return one chunk, which begins at this offset of the whole."""
     end, at, text = offset + len(piece), offset, ""
     for begin, stop, mark in marks:
         if stop <= offset or begin >= end:

@@ -290,7 +290,7 @@ class Runner:
         if not task.done():
             await asyncio.wait({task}, timeout=_GRACE)
         if not task.done():
-            _log.warning("turn %s: %s does not stop; going on without it", self.log.id, name)
+            _log.warning("turn %s: %s does not stop; continuing without it", self.log.id, name)
             task.add_done_callback(_ignore_error)
             return False
         if task.cancelled():

@@ -151,7 +151,7 @@ async def _answer_history(context: Context, wanted: ReplyRequest) -> ReplyPlace:
     asked = any(isinstance(entry, UserEntry) for entry in entries)
     if lost is not None or not asked or wanted.conversation is not None:
         lost = lost or wanted.brought.outputs[0].call
-        what = f"unknown call {lost} that waits for its output: its turn is over, or was never here"
+        what = f"No call {lost!r} waits for its output. Its turn is over, or the call is unknown."
         raise ApiRefusal(what, "tool_call_id", code="invalid_tool_output")
     new, messages = await _history(context, entries, wanted.options, {**(wanted.metadata or {})})
     conversation = new.id
@@ -227,7 +227,7 @@ async def _go_on(context: Context, wanted: ReplyRequest) -> ReplyPlace | None:
         raise ApiRefusal("The outputs belong to calls of another conversation.", code="invalid_tool_output")
     calls = {call.id: call for call in maker.calls}
     if foreign := outputs.keys() - calls.keys():
-        what = f"the outputs are of one reply's calls: {min(foreign)} is of another"
+        what = f"All outputs must be of one reply's calls. {min(foreign)!r} is of another."
         raise ApiRefusal(what, "tool_call_id", code="invalid_tool_output")
     names = {spec.name for spec in await _brought_tools(context, maker.turn)}
     for call in calls.values():

@@ -121,11 +121,11 @@ _REFUSALS: Refusals = (
     ("logprobs", bool, "Dragoman does not return log probabilities."),
     ("top_logprobs", bool, "Dragoman does not return log probabilities."),
     ("logit_bias", bool, "Dragoman does not support logit_bias."),
-    ("modalities", lambda kinds: kinds != ["text"], "answers are text alone"),
-    ("audio", bool, "answers are text alone"),
+    ("modalities", lambda kinds: kinds != ["text"], "Answers are text only."),
+    ("audio", bool, "Answers are text only."),
     ("prediction", bool, "Dragoman does not support predicted outputs."),
-    ("functions", bool, "functions are old: send them as tools"),
-    ("function_call", bool, "function_call is old: send tool_choice"),
+    ("functions", bool, "`functions` is deprecated. Send them as `tools`."),
+    ("function_call", bool, "`function_call` is deprecated. Send `tool_choice`."),
     (
         "web_search_options",
         bool,
@@ -137,7 +137,7 @@ _REFUSALS: Refusals = (
 
 _REFUSALS_OF_ANSWERS: Refusals = (
     ("audio", bool, "Dragoman does not know audio by ID. Send its text."),
-    ("function_call", bool, "function_call is old: send tool_calls"),
+    ("function_call", bool, "`function_call` is deprecated. Send `tool_calls`."),
 )
 
 
@@ -198,7 +198,7 @@ class ChatBody(AnswerOptions):
                     calls = [_brought_call(call) for call in message.tool_calls or ()]
                     found.add(AssistantEntry((text,) if text else (), tuple(calls)))
         if not found.outputs and not found.sent:
-            what = "the last message is a user's, or the results of the calls before it"
+            what = "The last message must be from the user, or have the results of the calls before it."
             raise ApiRefusal(what, "messages", code="invalid_value")
         return found
 

@@ -417,7 +417,10 @@ class OfferedTool(Lenient):
 
     def spec(self, param: str) -> ToolSpec:
         if self.type != "function":
-            what = f"tools of type {self.type} are not offered: agents have theirs, callers bring functions"
+            what = (
+                f"Dragoman does not offer tools of type {self.type!r}. Send "
+                "functions, or use an agent's tools."
+            )
             raise ApiRefusal(what, param, code="unsupported_value")
         found = self.function or Function(
             name=self.name or "", description=self.description, parameters=self.parameters
@@ -449,7 +452,7 @@ def choice_option(choice: str | NamedChoice | None) -> dict[str, JsonValue]:
         case NamedChoice(type="function", name=name, function=function) if name or function:
             return {"tool_choice": name or (function.name if function else "")}
         case _:
-            what = "tool_choice is auto, none, required, or names a function"
+            what = "`tool_choice` must be auto, none, required, or the name of a function."
             raise ApiRefusal(what, "tool_choice", code="unsupported_value")
 
 
@@ -474,7 +477,7 @@ class AnswerFormat(JsonSchemaFormat):
             return spec_of_schema({"type": "object"})
         schema = (self.json_schema or self).schema_
         if schema is None or schema.get("type") != "object":
-            what = "the schema of an answer is there, and of type object at its root"
+            what = "An answer needs a schema of type object at its root."
             raise ApiRefusal(what, f"{param}.schema", code="invalid_json_schema")
         return spec_of_schema(schema)
 

@@ -167,8 +167,8 @@ def _unknown_parts(include: object) -> bool:
 
 
 _REFUSALS: Refusals = (
-    ("include", _unknown_parts, f"a response includes {', '.join(sorted(_INCLUDED))}"),
-    ("max_tool_calls", bool, "the limits of calls are the agent's"),
+    ("include", _unknown_parts, f"A response can include {', '.join(sorted(_INCLUDED))}."),
+    ("max_tool_calls", bool, "The agent sets the limits of calls."),
     ("prompt", bool, "Dragoman does not support prompts by ID."),
     ("top_logprobs", bool, "Dragoman does not return log probabilities."),
     (
@@ -209,7 +209,7 @@ class ResponseBody(AnswerOptions):
             )
             raise ApiRefusal(what, "store", code="mutually_exclusive_parameters")
         if self.previous_response_id and self.conversation:
-            what = "previous_response_id and conversation both say where to continue: send one of them"
+            what = "`previous_response_id` and `conversation` both name where to continue. Send one of them."
             raise ApiRefusal(what, "conversation", code="mutually_exclusive_parameters")
         thinking = self.reasoning or ReasoningSettings()
         return self.options(
@@ -235,7 +235,7 @@ class ResponseBody(AnswerOptions):
         items = [MessageItem(role="user", content=self.input)] if isinstance(self.input, str) else self.input
         await read_items(context, items, found, "input")
         if not found.outputs and not found.sent:
-            what = "the input ends with a user's message, or the outputs of calls"
+            what = "The input must end with a user's message, or the outputs of calls."
             raise ApiRefusal(what, "input", code="invalid_value")
         return found
 
@@ -404,7 +404,9 @@ async def delete_response(context: TheContext, id: str) -> Response:
     """Delete a response with its conversation, if it is the only one in it."""
     place = await find_place(context, id, Right.OWN)
     if len(await context.runtime.store.turns(place.conversation)) > 1:
-        what = f"the response is part of conversation {place.conversation}, which can only be deleted whole"
+        what = (
+            f"The response is part of conversation {place.conversation!r}, which can only be deleted whole."
+        )
         return error_response(409, what, code="response_in_conversation", headers=NEVER_AGAIN)
     await context.delete(place.conversation)
     return json_response({"id": id, "object": "response", "deleted": True})
