@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import shutil
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -25,12 +26,20 @@ user_pref("browser.aboutwelcome.enabled", false);
 user_pref("datareporting.policy.dataSubmissionEnabled", false);
 user_pref("app.update.enabled", false);
 """
-_MIDDLE = """(() => {
-  const found = [...document.querySelectorAll(%s)].at(-1);
-  if (!found) return "";
-  found.scrollIntoView({block: "center"});
-  const box = found.getBoundingClientRect();
-  return JSON.stringify({x: Math.round(box.x + box.width / 2), y: Math.round(box.y + box.height / 2)});
+_TEXT = "document.body.innerText"
+# The middle of the last such element, once it stays in place: the conversation scrolls to its end by itself.
+_MIDDLE = """(async () => {
+  const middle = () => {
+    const found = [...document.querySelectorAll(%s)].at(-1);
+    found?.scrollIntoView({block: "nearest"});
+    const box = found?.getBoundingClientRect();
+    if (!box) return "";
+    const at = {x: Math.round(box.x + box.width / 2), y: Math.round(box.y + box.height / 2)};
+    return found.contains(document.elementFromPoint(at.x, at.y)) ? JSON.stringify(at) : "";
+  };
+  const before = middle();
+  if (before) await new Promise((wake) => setTimeout(wake, 200));
+  return before === middle() ? before : "";
 })()"""
 
 
@@ -100,11 +109,12 @@ class FirefoxPage:
 
     async def soon(self, expression: str) -> Any:
         """Return the value of the expression as soon as it is truthy."""
-        async with asyncio.timeout(PATIENCE):
-            while True:
-                if found := await self.evaluate(expression):
-                    return found
-                await asyncio.sleep(0.1)
+        ends = time.monotonic() + PATIENCE
+        while not (found := await self.evaluate(expression)):
+            if time.monotonic() > ends:
+                raise TimeoutError(f"Not so: {expression}. The page:\n{await self.evaluate(_TEXT)}")
+            await asyncio.sleep(0.1)
+        return found
 
     async def click(self, testid: str) -> None:
         """The last one of that name, when it is there."""
