@@ -42,6 +42,7 @@ async def test_a_turn_of_forty_calls_and_two_waits_is_shown_as_a_waterfall(perso
     await person.page.keyboard.press("Escape")
     await person.say("add")
     await person.sees("It is 5.")
+    await expect(person.by("open-trace")).to_have_count(2)  # the second appears when its turn has ended
     await person.by("open-trace").last.click()
     await person.by("compare-trace").select_option(label="forty")
     await expect(person.by("trace-totals")).to_have_count(2)
