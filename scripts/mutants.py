@@ -1,12 +1,13 @@
 """`make mutants`: break the code in one place at a time, and check whether the tests notice.
 
-The tests of the packages are collected once, and each runs once to record the lines it runs. Excluded are
-tests that take longer than twenty seconds, and tests that fork programs, which would not be broken.
+The tests of the packages are collected once, and each runs once to record the lines it runs, also in the
+programs it forks. Tests that take longer than twenty seconds are excluded.
 
 A mutant is one change to one expression or statement inside a function. A fork of the process that has
-imported everything replaces the function's code. Then it runs the tests that run the changed line, quickest
-first, until one fails. A mutant that no test notices is printed. At the end, the tests that noticed one run
-against the original code. If one fails there, too, its mutants run again without it.
+imported everything replaces the function's code, and so do the programs that its tests fork. Then it runs
+the tests that run the changed line, quickest first, until one fails. A mutant that no test notices is
+printed. At the end, the tests that noticed one run against the original code. If one fails there, too, its
+mutants run again without it.
 
 These are excluded, since no test should notice them:
 
@@ -34,6 +35,7 @@ import copy
 import gc
 import importlib
 import json
+import mmap
 import os
 import random
 import resource
@@ -48,6 +50,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
+from multiprocessing import forkserver, resource_tracker
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import Any
@@ -58,10 +61,19 @@ from _pytest.runner import runtestprotocol
 ROOT = Path(__file__).parents[1]
 SRC = ROOT / "src" / "dragoman"
 PACKAGES = ("turn", "tools", "store", "server", "workspace")
-TESTS = (*PACKAGES, "conversation", "media", "plugins", "protocols")
+TESTS = (
+    *PACKAGES,
+    "cli",
+    "conversation",
+    "crash",
+    "media",
+    "plugins",
+    "protocols",
+    "test_runtime.py",
+    "test_sync.py",
+)
 NOTES = ROOT / ".cache" / "mutants.json"
-TRACED = (*(str(SRC / package) + "/" for package in PACKAGES), str(ROOT / "tests" / "forks.py"))
-FORKS = str(ROOT / "tests" / "forks.py")
+TRACED = tuple(str(SRC / package) + "/" for package in PACKAGES)
 AT_ONCE = 2  # processes
 QUICK = 20.0  # seconds of a test while lines are recorded: longer tests are excluded
 MOST_TESTS = 400  # tests that run a line
@@ -255,16 +267,39 @@ def exchange(mutant: Mutant, functions: list[FunctionType]) -> None:
 # ── running tests ─────────────────────────────────────────────────────────────────────────────────
 
 
+def serve_forks(trace: Callable[[FrameType, str, object], Any] | None = None) -> None:
+    """Let this process, as it is now, be the one that the tests fork programs from."""
+    server: Any = forkserver
+
+    def spawn(_: object, __: object, descriptors: list[int]) -> int:
+        if process := os.fork():
+            return process
+        threading.settrace(trace)
+        sys.settrace(trace)
+        server.main(*descriptors, [])
+        os._exit(0)
+
+    resource_tracker.ensure_running()  # a process of its own kind
+    usual = server.util.spawnv_passfds
+    server.util.spawnv_passfds = spawn
+    server.ensure_running()
+    server.util.spawnv_passfds = usual
+
+
 class Recorder:
-    """Records the lines of Dragoman that each test runs, and how long it takes."""
+    """Records the lines of Dragoman that each test runs, and how long it takes.
+
+    A process writes a line to a common file when it runs it for the first time in a test.
+    """
 
     def __init__(self) -> None:
         self.seconds: dict[str, float | None] = {}  # None: the test is excluded
         self.run_by: dict[str, list[str]] = defaultdict(list)  # file, function and line in it: tests
-        self._lines: dict[CodeType, set[int]] = {}  # that the present test runs
+        self._ran = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - it ends with the process
+        self._test = mmap.mmap(-1, 4)  # the number of the present test, for all processes
         self._tracers: dict[CodeType, Callable[[FrameType, str, object], Any] | None] = {}
 
-    def _enter(self, frame: FrameType, event: str, _: object) -> Any:
+    def enter(self, frame: FrameType, event: str, _: object) -> Any:
         code = frame.f_code
         if code not in self._tracers:
             self._tracers[code] = self._tracer(code) if code.co_filename.startswith(TRACED) else None
@@ -272,33 +307,45 @@ class Recorder:
         return tracer and tracer(frame, event, None)
 
     def _tracer(self, code: CodeType) -> Callable[[FrameType, str, object], Any]:
-        add = self._lines.setdefault(code, set()).add
+        last_in: dict[int, bytes] = {}  # line: test
+        test, file = self._test, self._ran.fileno()
 
         def trace(frame: FrameType, _: str, __: object) -> Any:
-            add(frame.f_lineno)
+            line, now = frame.f_lineno, test[:]
+            if last_in.get(line) != now:
+                last_in[line] = now
+                os.write(file, f"{code.co_filename}\t{line}\n".encode())
             return trace
 
         return trace
 
+    def _lines(self, number: int) -> set[tuple[str, int]]:
+        """The lines that were run since the last call. What runs next counts for this test."""
+        self._ran.seek(0)
+        rows = [row.split("\t") for row in self._ran.read().decode().splitlines()]
+        self._ran.seek(0)
+        self._ran.truncate()
+        self._test[:] = number.to_bytes(4)
+        return {(row[0], int(row[1])) for row in rows}
+
     def run(self, items: list[pytest.Item]) -> None:
-        for item, next_item in zip(items, [*items[1:], None], strict=False):
+        serve_forks(self.enter)
+        for number, (item, next_item) in enumerate(zip(items, [*items[1:], None], strict=False)):
+            self._lines(number)
             began = time.monotonic()
-            threading.settrace(self._enter)
-            sys.settrace(self._enter)
+            threading.settrace(self.enter)
+            sys.settrace(self.enter)
             try:
                 reports = runtestprotocol(item, nextitem=next_item, log=False)
             finally:
                 sys.settrace(None)
             seconds = time.monotonic() - began
-            ran = {(code.co_filename, line) for code, lines in [*self._lines.items()] for line in [*lines]}
-            for lines in list(self._lines.values()):
-                lines.clear()
+            ran = self._lines(number)
             passed = len(reports) == 3 and all(report.passed for report in reports)
-            if seconds > QUICK or not passed or any(file == FORKS for file, _ in ran):
+            if seconds > QUICK or not passed:
                 self.seconds[item.nodeid] = None
                 continue
-            with_postgres = "postgres" in getattr(item, "fixturenames", ())
-            self.seconds[item.nodeid] = seconds + STARTING_POSTGRES * with_postgres
+            self.seconds[item.nodeid] = seconds
             for file, line in ran:
                 if (place := _places(file).get(line)) is not None:
                     self.run_by[place].append(item.nodeid)
@@ -321,11 +368,13 @@ def _record(items: list[pytest.Item]) -> dict[str, Any]:
 def first_failed(items: list[pytest.Item], seconds: Mapping[str, float] | None = None) -> str:
     """Return the first of these tests that fails, or "" if all pass. A test that takes far longer than
     recorded ends the process."""
+    serve_forks()
     signal.signal(signal.SIGALRM, lambda *_: os._exit(HANGS))
     for item, next_item in zip(items, [*items[1:], None], strict=False):
         if seconds is not None:
             signal.setitimer(signal.ITIMER_REAL, PATIENCE + 5 * seconds[item.nodeid])
         if not all(report.passed for report in runtestprotocol(item, nextitem=next_item, log=False)):
+            item.session._setupstate.teardown_exact(None)  # it stops PostgreSQL
             return item.nodeid
     return ""
 
@@ -341,6 +390,7 @@ class Child:
     @classmethod
     def start(cls, work: Callable[[], Any], patience: float) -> Child:
         folder = Path(tempfile.mkdtemp(prefix="m-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
+        folder.chmod(0o711)  # PostgreSQL runs as another user
         if process := os.fork():
             return cls(folder, process, time.monotonic() + patience)
         try:
@@ -433,10 +483,12 @@ class Breaker:
     def _nearest(self, mutant: Mutant, without: set[str]) -> list[str]:
         """The quickest tests that run one of its lines."""
         tests = {self._tests[test] for place in mutant.places for test in self._lines.get(place, ())}
-        left, nearest = MOST, []
+        left, nearest, started = MOST, [], False
         for test in sorted((tests & self._seconds.keys()) - without, key=self._seconds.__getitem__):
-            if (left := left - self._seconds[test]) > 0:
+            starts = not started and "postgres" in getattr(self._items[test], "fixturenames", ())
+            if (left := left - self._seconds[test] - STARTING_POSTGRES * starts) > 0:
                 nearest.append(test)
+                started |= starts
         return nearest
 
     def _break(self) -> None:
