@@ -127,7 +127,11 @@ async def test_signing_out_ends_the_sign_in_and_its_streams_at_once(
         ):
             assert (stream.status, stays.status) == (200, 200)
             await stays.content.readline()
-            assert (await site.ask("POST", "/api/logout", headers=mine)).status == 204
+            left = await site.ask("POST", "/api/logout", headers=mine)
+            assert left.status == 204
+            assert {"HttpOnly", "Max-Age=0", "Path=/", "SameSite=strict"} < {
+                *left.headers["set-cookie"].split("; ")
+            }
             await asyncio.wait_for(stream.read(), 5)
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(stays.read(), 0.5)

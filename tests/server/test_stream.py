@@ -18,7 +18,7 @@ from dragoman import tool
 from dragoman.conversation.tree import LOCAL, Conversation
 from dragoman.errors import StoreUnavailable
 from dragoman.server import feeds
-from dragoman.server.feeds import Feed, cursor, parse_cursor
+from dragoman.server.feeds import ConversationFeed, Feed, cursor, parse_cursor
 from dragoman.server.list_feeds import Lists
 from dragoman.store.sqlite import SqliteStore
 from dragoman.wire.scripted import calls, says
@@ -403,6 +403,27 @@ def test_a_cursor_is_good_only_for_its_own_feeds() -> None:
     assert parse_cursor(text, [Feed()]) == {}
     assert parse_cursor("::,x:,:-1,\x00", [one]) == {}
     assert [one.find(f"{one.name}:{place}") for place in ("", "-1", "2", "\x00")] == [None] * 4
+
+
+def test_a_feed_knows_whether_a_reader_of_another_server_is_ahead() -> None:
+    """Only of turns that go on there (E2, N3)."""
+    here, there = (ConversationFeed("conv", ["old"]) for _ in range(2))
+
+    def ahead() -> bool:
+        there.publish("text.delta", "x")
+        return here.is_behind(there.place_at(there.last))
+
+    seen = [ahead()]
+    for feed, number in ((there, 1), (here, 1), (there, 3), (here, 2), (here, 3)):
+        feed.advance("turn", number)
+        seen.append(ahead())
+    there.advance("turn", 9)
+    here.end("turn")
+    assert [*seen, ahead()] == [False, True, False, True, True, False, False]
+    assert (here.has("turn", 9), here.has("other", 1), there.has("turn", 10)) == (True, False, False)
+    assert (here.ended, there.ended, there.last_of("turn")) == ({"old", "turn"}, {"old"}, 9)
+    assert (there.has_begun("turn"), there.has_ended("turn"), here.has_ended("turn")) == (True, False, True)
+    assert not here.is_behind(f"{here.name}:0.{'0' * 8}-x.5")
 
 
 async def test_a_reader_sees_a_turn_of_another_process_while_it_runs(tmp_path: Path) -> None:

@@ -120,6 +120,21 @@ def test_git_applies_the_diff_of_a_call(tmp_path: Path) -> None:
     assert picture(tmp_path / "copy") == picture(root)
 
 
+@pytest.mark.parametrize("after", range(8))
+@pytest.mark.parametrize("between", [0, 1, 6, 7, 8])
+@pytest.mark.parametrize("before", range(6))
+def test_changes_are_shown_with_three_lines_around_them(before: int, between: int, after: int) -> None:
+    """B2: changes whose lines around them touch are one hunk."""
+    old = [f"{n}\n" for n in range(before + between + after + 2)]
+    second = before + 1 + between
+    new = [f"new {line}" if n in (before, second) else line for n, line in enumerate(old)]
+    diff = diff_texts("f", "".join(old).encode(), "".join(new).encode()).text
+    shown = {line[1:] for line in diff.splitlines()[3:] if line[0] in " -"}
+    near = {n for place in (before, second) for n in range(place - 3, place + 4)}
+    assert shown == {line[:-1] for n, line in enumerate(old) if n in near}
+    assert diff.count("\n@@ ") == (2 if between > 6 else 1)
+
+
 def test_binary_files_are_said_to_differ() -> None:
     """B2"""
     diff = diff_texts("f", b"\0\1", b"\0\2")
