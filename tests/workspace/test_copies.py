@@ -60,3 +60,8 @@ def test_what_cannot_be_copied_is_told_and_nothing_is_left(tmp_path: Path) -> No
     with pytest.raises(BadRequest, match="cannot copy"):
         copy_folder(tmp_path / "nowhere", tmp_path / "copies" / "one", DEFAULT_LIMITS)
     assert [*(tmp_path / "copies").iterdir()] == []
+    taken = tmp_path / "copies" / "taken"
+    (taken / "inner").mkdir(parents=True)
+    with pytest.raises(BadRequest, match="cannot copy"):
+        copy_folder(taken, taken, DEFAULT_LIMITS)
+    assert [*(tmp_path / "copies").iterdir()] == [taken]
