@@ -31,7 +31,7 @@ class Seen:
 
 
 async def ask(
-    path: str = "/api/x",
+    to: str = "/api/x",
     method: str = "GET",
     *,
     headers: dict[str, str] | None = None,
@@ -68,7 +68,7 @@ async def ask(
     scope: Scope = {
         "type": "http",
         "method": method,
-        "path": path,
+        "path": to,
         "root_path": root,
         "scheme": scheme,
         "headers": [

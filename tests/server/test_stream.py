@@ -390,6 +390,12 @@ def test_a_feed_forgets_what_is_beyond_its_bound_and_says_so() -> None:
     assert feed.since(101) is None
     assert len(feed.since(99) or []) == 1
     assert feed.since(100) == []
+    first = next(number for number in range(100) if feed.since(number) is not None)
+    assert 50 <= first <= 52
+    assert [feed.find(feed.place_at(number)) for number in (first, first + 1, 100)] == [first, first + 1, 100]
+    assert [feed.place_at(number) for number in (100, 101, first - 1)] == [
+        f"{feed.name}:{number}" for number in (100, first, first)
+    ]
 
 
 def test_a_cursor_is_good_only_for_its_own_feeds() -> None:
