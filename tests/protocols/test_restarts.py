@@ -253,6 +253,8 @@ async def test_what_ag_ui_brings_too_late_shows_the_thread_as_it_is(tmp_path: Pa
         assert len(await site.runtime.store.turns(question.conversation)) == 1
     assert "".join(one["delta"] for one in late if one["type"] == "TEXT_MESSAGE_CONTENT") == "Again."
     assert late[-1]["outcome"]["interrupts"][0]["id"] == question.id
+    (before,) = [one["messages"] for one in late if one["type"] == "MESSAGES_SNAPSHOT"]
+    assert [(one["role"], one["content"]) for one in before] == [("user", "Add.")]
     for shown in (over, again):
         (thread,) = [one["messages"] for one in shown if one["type"] == "MESSAGES_SNAPSHOT"]
         assert [one["content"] for one in thread if one["role"] == "assistant" and one.get("content")][

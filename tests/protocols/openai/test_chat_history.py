@@ -64,12 +64,16 @@ async def test_a_history_from_elsewhere_is_stored_with_its_calls(tmp_path: Path)
     called_before: Any = {
         "role": "assistant",
         "content": None,
-        "tool_calls": [{"id": "x1", "type": "function", "function": {"name": "look", "arguments": "{}"}}],
+        "tool_calls": [
+            {"id": id, "type": "function", "function": {"name": "look", "arguments": arguments}}
+            for id, arguments in (("x1", "{}"), ("x2", '{"at'))
+        ],
     }
     history: list[Any] = [
         user("Look"),
         called_before,
         result("x1", "a cat"),
+        result("x2", "nothing"),
         {"role": "assistant", "content": "I see a cat."},
         user("Which colour?"),
     ]
@@ -85,8 +89,9 @@ async def test_a_history_from_elsewhere_is_stored_with_its_calls(tmp_path: Path)
             "Which colour?",
             "Black.",
         ]
-        (call,) = messages[1].calls
+        call, broken = messages[1].calls
         assert (call.state, call.result and call.result.text) == (CallState.COMPLETED, "a cat")
+        assert (call.raw, broken.raw, broken.arguments) == (None, '{"at', {})
         with pytest.raises(openai.BadRequestError, match="no tool output"):
             await client.chat.completions.create(model=MODEL, messages=[history[0], called_before, user("?")])
 

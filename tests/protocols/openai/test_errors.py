@@ -54,6 +54,7 @@ async def test_a_wrong_key_and_an_unknown_model_are_the_sdks_own_errors(tmp_path
             with pytest.raises(openai.NotFoundError) as missing:
                 await asking
             assert (missing.value.code, missing.value.param) == ("model_not_found", "model")
+            assert "GET /v1/models" in str(missing.value)
         with pytest.raises(openai.NotFoundError):
             await client.models.retrieve("gpt-nothing")
         with pytest.raises(openai.NotFoundError) as nowhere:
