@@ -413,6 +413,7 @@ async def test_the_provider_ends_sign_ins_and_their_streams(tmp_path: Path, by: 
                     await stays.read()
         assert [await one.who() for one in (mine, other, bob)] == [None, "ada" if by else None, "bob"]
         assert await ended(there, site, token) == 400
+        assert (await audited(site))[-1][::2] == ("sign_out.done", "provider")
         assert (await mine.sign_in(there)).status == 303
 
 

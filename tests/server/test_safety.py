@@ -346,6 +346,18 @@ async def test_of_strangers_no_body_is_read(tmp_path: Path) -> None:
         writer.close()
 
 
+async def test_the_metrics_are_for_the_admin(tmp_path: Path) -> None:
+    """U1: whether the server lives is for everybody."""
+    async with served(tmp_path, []) as site:
+        await site.runtime.store.add_person("ada", key_hash("key of ada"), 1.0)
+        for key, status in (("Bearer key of local", 200), ("Bearer key of ada", 403), ("", 401)):
+            answer = await site.ask("GET", "/metrics", headers={"authorization": key})
+            assert answer.status == status
+            assert ("# TYPE dragoman_" in str(answer.body)) is (status == 200)
+            alive = await site.ask("GET", "/healthz", headers={"authorization": key})
+            assert alive.body == {"status": "alive"}
+
+
 async def test_what_comes_after_a_body_is_no_header(tmp_path: Path) -> None:
     """U2: a proxy that checks or sets headers does not look there."""
     async with served(tmp_path, [says("x")]) as site:

@@ -685,6 +685,7 @@ async def test_a_link_that_is_no_longer_valid_shows_nothing(tmp_path: Path, capl
         for heard in await asyncio.gather(*streams):
             assert heard.count(b"event: snapshot") == 1
             assert not [one for one in scene.names.values() if len(one) > 8 and one.encode() in heard]
+        began = time.monotonic()
         for one in (revoked, expired):
             assert (await read_link(site, one["token"]))[0] == 404
         invitation = await site.post(f"/api/conversations/{scene.id}/invitations", {})
@@ -693,6 +694,9 @@ async def test_a_link_that_is_no_longer_valid_shows_nothing(tmp_path: Path, capl
         await site.ask("DELETE", f"/api/conversations/{scene.id}")
         assert (await read_link(site, kept["token"]))[0] == 404
         assert [(await read_link(site, f"guess-{n}"))[0] for n in range(3)][-1] == 429
+        slowed = await site.ask("GET", "/api/shared/guess")
+        wait = 1 / ONE.rate
+        assert wait - (time.monotonic() - began) <= int(slowed.headers["retry-after"]) <= wait
         assert kept["token"] not in caplog.text
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import socket
 from collections.abc import AsyncIterator
@@ -20,6 +21,7 @@ from dragoman.errors import StoreUnavailable
 from dragoman.server import feeds
 from dragoman.server.feeds import ConversationFeed, Feed, cursor, parse_cursor
 from dragoman.server.list_feeds import Lists
+from dragoman.server.snapshots import TreeSnapshot
 from dragoman.store.sqlite import SqliteStore
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE
@@ -378,6 +380,19 @@ async def test_a_client_that_reads_nothing_slows_nobody(tmp_path: Path) -> None:
                     break
         sleeper.close()
         assert size == 2 * feeds.CAPACITY
+
+
+def test_a_snapshot_comes_in_pieces_that_block_nobody() -> None:
+    """E2: a piece ends with the message that makes it long enough."""
+    messages = [f'"{letter * 31_998}"' for letter in "abcdefg"]
+    snapshot = TreeSnapshot('{"revision":1}', messages, 1, nothing_queued=True)
+    assert [len(piece) // 32_000 for piece in snapshot] == [3, 3, 1]
+    assert json.loads(b"".join(snapshot)) == json.loads(snapshot.text())
+    assert json.loads(snapshot.text()) == {
+        "type": "snapshot",
+        "messages": [json.loads(one) for one in messages],
+        "revision": 1,
+    }
 
 
 def test_a_feed_forgets_what_is_beyond_its_bound_and_says_so() -> None:

@@ -141,6 +141,20 @@ async def test_what_responses_cannot_do_is_refused(tmp_path: Path) -> None:
             assert await conversations(site) == [], (field, value)
 
 
+async def test_fields_that_exclude_each_other_are_named(tmp_path: Path) -> None:
+    """F3: a field alone is taken."""
+    async with served(tmp_path, [says("Hello!")] * 2) as site:
+        for first, second, named in (
+            ({"background": True}, {"store": False}, "store"),
+            ({"previous_response_id": "resp_1"}, {"conversation": "conv_1"}, "conversation"),
+        ):
+            answer = await site.ask("POST", "/v1/responses", {**RESPONSE, **first, **second})
+            assert (answer.status, answer.body["error"]["param"]) == (400, named)
+            assert answer.body["error"]["code"] == "mutually_exclusive_parameters"
+        for field in ({"background": True, "store": True}, {"store": False}):
+            assert (await site.ask("POST", "/v1/responses", {**RESPONSE, **field})).status == 200
+
+
 async def test_requests_that_nobody_would_send_are_errors_in_openais_form(tmp_path: Path) -> None:
     """F3, U2: foreign pages, foreign hosts, other types, too much, and no JSON."""
     async with served(tmp_path, [says("?")]) as site:
