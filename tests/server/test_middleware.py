@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -291,3 +293,27 @@ def test_a_link_is_for_one_use_and_for_its_time() -> None:
     )
     tokens = [links.add(f"{number}") for number in range(101)]
     assert [links.owner(token) is not None for token in tokens] == [False] + [True] * 100
+
+
+@pytest.mark.parametrize("begun", [False, True])
+async def test_a_request_that_a_stopping_server_gives_up_is_told_to_come_again(begun: bool) -> None:
+    """U1: unless its answer has begun."""
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def receive() -> Message:
+        return {"type": "http.disconnect"}
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if begun:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+        raise asyncio.CancelledError
+
+    scope: Scope = {"type": "http", "method": "GET", "path": "/api/x", "scheme": "http"}
+    scope["headers"] = [(b"host", b"localhost")]
+    with pytest.raises(asyncio.CancelledError) if begun else nullcontext():
+        await Middleware(app, upload_limit=1)(scope, receive, send)
+    assert sent[0]["status"] == (200 if begun else 503)
+    assert ((b"retry-after", b"1") in sent[0]["headers"]) is not begun

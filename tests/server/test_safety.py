@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import time
 from pathlib import Path
 from typing import Any
 
@@ -457,7 +458,9 @@ async def test_a_password_signs_in_and_a_wrong_one_does_not(tmp_path: Path) -> N
         good = await site.ask("POST", "/api/login", {"password": "open sesame"}, headers=NOBODY)
         cookie = good.headers["set-cookie"].partition(";")[0]
         assert await status(site, "GET", "/api/me", authorization="", cookie=cookie) == 200
+        began = time.monotonic()
         assert await status(site, "POST", "/api/login", {"password": "guess"}, authorization="") == 401
+        assert time.monotonic() - began >= 1  # a wrong one takes a second
         out = await site.ask("POST", "/api/logout", {}, headers={"cookie": cookie})
         assert "Max-Age=0" in out.headers["set-cookie"]
 

@@ -151,7 +151,7 @@ async def test_a_model_is_downloaded_listed_and_deleted(
         assert [(one["name"], one["state"]) for one in items] == [("tiny-Q4_K_M", "done")]
         models = {one["name"]: one for one in (await site.get("/api/models"))["items"]}
         assert models["local/tiny-Q4_K_M"]["ready"]
-        assert (await site.get("/api/me"))["model"]["name"] == "acme/one"  # which the settings name
+        assert (await site.get("/api/me"))["model"] == {"name": "acme/one", "note": None, "reason": None}
         gone = await site.ask("DELETE", "/api/setup/downloads/tiny-Q4_K_M")
         assert gone.status == 204
         assert (await site.get("/api/setup/downloads"))["items"] == []

@@ -92,6 +92,10 @@ async def test_a_person_gets_another_link_for_another_browser_of_theirs(tmp_path
         answer = await site.ask("GET", link["path"], headers=NOBODY)
         cookie = answer.headers["set-cookie"].partition(";")[0]
         assert (await site.get("/api/me", headers={**NOBODY, "cookie": cookie}))["user"] == "ada"
+        launched = await site.ask("GET", "/?token=launch", headers=NOBODY)
+        admins = launched.headers["set-cookie"].partition(";")[0]
+        for each, status in ((cookie, 403), (admins, 200)):
+            assert (await site.ask("GET", "/api/audit", headers={**NOBODY, "cookie": each})).status == status
         assert (await site.ask("POST", "/api/links", {}, headers=NOBODY)).status == 401
 
 

@@ -405,6 +405,10 @@ def test_a_feed_forgets_what_is_beyond_its_bound_and_says_so() -> None:
     assert feed.since(101) is None
     assert len(feed.since(99) or []) == 1
     assert feed.since(100) == []
+    large = Feed()
+    for _ in range(3):
+        large.publish("text.delta", "x" * feeds.CAPACITY)
+    assert (large.since(1), len(large.since(2) or [])) == (None, 1)
     first = next(number for number in range(100) if feed.since(number) is not None)
     assert 50 <= first <= 52
     assert [feed.find(feed.place_at(number)) for number in (first, first + 1, 100)] == [first, first + 1, 100]
