@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from dragoman.server.protocols.openai.request_input import (
     AnswerFormat,
     AnswerOptions,
     AssistantEntry,
+    Attached,
     Brought,
     BroughtCall,
     CallOutput,
@@ -170,10 +173,11 @@ def test_an_output_belongs_to_the_first_call_before_it_that_has_none() -> None:
 def test_a_file_is_as_large_as_an_upload() -> None:
     for size, status in ((100, 200), (101, 413), (0, 400)):
         data = base64.b64encode(bytes(size)).decode()
-        for attach in (
-            lambda data=data: attached_url(f"data:audio/wav;base64,{data}", "at", 100, "name"),
-            lambda data=data: attached_sound(data, "wav", "at", 100),
-        ):
+        attaching: list[Callable[[], Attached]] = [
+            partial(attached_url, f"data:audio/wav;base64,{data}", "at", 100),
+            partial(attached_sound, data, "wav", "at", 100),
+        ]
+        for attach in attaching:
             if status == 200:
                 file = attach()
                 assert (file.media_type, file.data, file.size) == ("audio/wav", bytes(size), size)

@@ -211,6 +211,8 @@ async def test_calls_of_the_callers_tools(tmp_path: Path) -> None:
             read = await client.responses.retrieve(one.id)
             assert [item.id for item in read.output] == [item.id for item in one.output]
             assert read.usage == one.usage
+            assert read.previous_response_id == one.previous_response_id
+        assert third.previous_response_id == second.id
         items = await client.responses.input_items.list(second.id, order="asc")
         assert [item.type for item in items.data] == ["function_call_output"] * 2
         (conversation,) = await conversations(site)
@@ -230,7 +232,7 @@ async def test_an_answer_of_a_type(tmp_path: Path) -> None:
         assert reply.output_parsed == City(name="Rome", people=3)
         read = await client.responses.retrieve(reply.id)
         assert read.text is not None
-        assert read.text.to_dict()["format"]["strict"] is True  # type: ignore[index]
+        assert read.text.to_dict()["format"]["strict"] is True
         assert City.model_validate_json(read.output_text).people == 3
 
 
