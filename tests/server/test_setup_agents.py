@@ -53,6 +53,18 @@ async def test_an_agent_is_written_changed_and_removed(folder: Folder) -> None:
         assert (await site.ask("DELETE", "/api/setup/agents/coder")).status == 404
 
 
+async def test_an_agent_that_cannot_be_written_is_not_used(folder: Folder) -> None:
+    """The settings file was damaged meanwhile. A restart would lose the agent (U3)."""
+    async with set_up(folder) as site:
+        written = folder.file.read_text()
+        folder.file.write_text("= no settings\n")
+        refused = await site.ask("PUT", "/api/setup/agents/reader", {"prompt": "Read."})
+        assert refused.status >= 400
+        assert [one["name"] for one in (await site.get("/api/agents"))["items"]] == ["coder"]
+        folder.file.write_text(written)
+        assert (await site.ask("PUT", "/api/setup/agents/reader", {"prompt": "Read."})).status == 200
+
+
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("a.b", {}, "letters, digits"),
     ("x" * 41, {}, "letters, digits"),

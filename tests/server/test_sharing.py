@@ -578,6 +578,11 @@ async def test_an_invitation_is_used_once(tmp_path: Path) -> None:
         wait = 1 / ONE.rate
         assert wait - (time.monotonic() - began) <= int(slowed.headers["retry-after"]) <= wait - 0.1
         assert await scene.status("eve", "GET /api/conversations/{id}") == 404
+        member = f"/api/conversations/{scene.id}/members/bob"
+        await site.ask("PUT", member, {"role": "reads"})
+        await site.ask("DELETE", member)
+        done = [("member.set", "local", scene.id), ("member.removed", "local", scene.id)]
+        assert (await audited(site))[-2:] == done
 
 
 async def test_members_see_who_is_there_and_who_types(tmp_path: Path) -> None:
