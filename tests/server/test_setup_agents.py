@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 import tomllib
 from typing import Any
@@ -54,14 +55,14 @@ async def test_an_agent_is_written_changed_and_removed(folder: Folder) -> None:
 
 
 async def test_an_agent_that_cannot_be_written_is_not_used(folder: Folder) -> None:
-    """The settings file was damaged meanwhile. A restart would lose the agent (U3)."""
+    """A restart would lose the agent (U3)."""
     async with set_up(folder) as site:
-        written = folder.file.read_text()
-        folder.file.write_text("= no settings\n")
+        in_the_way = folder.file.with_name(f"{folder.file.name}.{os.getpid()}.new")
+        in_the_way.mkdir()
         refused = await site.ask("PUT", "/api/setup/agents/reader", {"prompt": "Read."})
-        assert refused.status >= 400
+        assert (refused.status, "directory" in refused.body["detail"]) == (422, True)
         assert [one["name"] for one in (await site.get("/api/agents"))["items"]] == ["coder"]
-        folder.file.write_text(written)
+        in_the_way.rmdir()
         assert (await site.ask("PUT", "/api/setup/agents/reader", {"prompt": "Read."})).status == 200
 
 

@@ -15,7 +15,16 @@ from hypothesis import strategies as st
 
 from dragoman.tools.builtin.edit_file import find_lines
 from dragoman.workspace.blame import blame
-from dragoman.workspace.diff import diff_of, diff_texts, is_whole, joined, opcodes_of, renames_of, words
+from dragoman.workspace.diff import (
+    diff_of,
+    diff_texts,
+    is_whole,
+    joined,
+    matching_lines,
+    opcodes_of,
+    renames_of,
+    words,
+)
 from dragoman.workspace.hunks import keep_hunks
 from dragoman.workspace.states import FileChange, FileState
 from tests.sweeps import examples
@@ -44,6 +53,24 @@ def test_so_does_one_of_longer_texts(old: list[str], new: list[str], edits: set[
             assert i1 == at
             made, at = made + (old[i1:i2] if tag == "equal" else other[j1:j2]), i2
         assert (made, at) == (other, len(old))
+
+
+@pytest.mark.parametrize("edited", [{0, 149}, {0, 1, 75, 149}, {4, 60, 61, 100}, {1, 2, 3, 148}])
+def test_of_a_long_text_only_what_changed_is_told(edited: set[int]) -> None:
+    """This also holds next to lines that recur, and at both ends (B2)."""
+    old = [f"{n}" if n % 3 else "same" for n in range(150)]
+    replaced = [f"new {n}" if n in edited else line for n, line in enumerate(old)]
+    codes = [code for code in opcodes_of(old, replaced) if code[0] != "equal"]
+    assert [n for _, i1, i2, _, _ in codes for n in range(i1, i2)] == sorted(edited)
+    assert [n for _, _, _, j1, j2 in codes for n in range(j1, j2)] == sorted(edited)
+    unique = [n for n in edited if n % 3]
+    removed = [line for n, line in enumerate(old) if n not in unique]
+    for one, other, tag in ((old, removed, "delete"), (removed, old, "insert")):
+        codes = [code for code in opcodes_of(one, other) if code[0] != "equal"]
+        assert {code[0] for code in codes} == {tag}
+        assert sum(i2 - i1 + j2 - j1 for _, i1, i2, j1, j2 in codes) == len(unique)
+    assert opcodes_of(old, old) == [("equal", 0, 150, 0, 150)]
+    assert matching_lines(old, replaced) == [(n, n) for n in range(150) if n not in edited]
 
 
 def _patched(old: str, diff: str) -> str:
@@ -318,6 +345,8 @@ def test_a_line_is_told_by_who_wrote_it(tmp_path: Path) -> None:
     record(history, lambda: file.write_text("by a person\nold\nby one\nby two\n"), turn="turn_2", paths=["f"])
     third = record(history, lambda: file.write_text("nonsense\n"), turn="turn_3")
     go_back(history, third)
+    file.write_text(file.read_text() + "by a person, too\n")
     found = blame("f", file.read_bytes(), history.of_path("f"), history.contents)
     turns = [(line.text, line.record.turn if line.record else None) for line in found]
-    assert turns == [("by a person", None), ("old", None), ("by one", "turn_1"), ("by two", "turn_2")]
+    assert turns[:4] == [("by a person", None), ("old", None), ("by one", "turn_1"), ("by two", "turn_2")]
+    assert turns[4:] == [("by a person, too", None)]

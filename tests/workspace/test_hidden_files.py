@@ -48,6 +48,17 @@ def test_ignored_files_are_neither_recorded_nor_touched(root: Path) -> None:
     assert (root / "secret" / "key").read_text() == "hush-hush"
 
 
+def test_a_line_that_means_nothing_leaves_the_others(root: Path) -> None:
+    """Neither does a file that is too long, or a folder of that name (B1)."""
+    (root / ".gitignore").write_text("*.log\n!\nbroken\\\n*.tmp\n")
+    (root / ".ignore").write_text("*.txt\n" + "# " * 500_000)
+    (root / "src" / ".gitignore").mkdir()
+    history = history_of(root)
+    told = record(history, lambda: [(root / name).write_text("x") for name in ("x.log", "x.tmp", "x.txt")])
+    assert told is not None
+    assert paths_of(told) == ["x.txt"]
+
+
 def test_a_call_cannot_hide_its_work_nor_make_old_files_look_new_by_ignore_rules(root: Path) -> None:
     """B1 × B3: the rules that held before a call hold for what it did: going back deletes no old file."""
     (root / ".gitignore").write_text("secret.txt\n")

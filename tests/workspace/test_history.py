@@ -87,6 +87,8 @@ def test_a_file_that_becomes_a_folder_becomes_a_file_again(root: Path) -> None:
 def test_a_call_that_changes_nothing_leaves_no_record(root: Path) -> None:
     """B1"""
     history = history_of(root)
+    assert (history.forget(["conv_1"]), history.of_conversation("conv_1")) == (0, [])
+    assert not history.file.exists()
     assert record(history, lambda: None) is None
     assert record(history, lambda: os.utime(root / "a.txt")) is None
     assert history.of_conversation("conv_1") == []
@@ -262,6 +264,69 @@ def test_what_a_killed_program_did_to_a_folder_that_is_too_big_by_now_is_not_tol
     assert told.notes[1].endswith(": what was changed is not recorded")
     history.settle("turn_1")
     assert history.of_conversation("conv_1") == [told]
+
+
+def test_what_there_was_no_time_to_look_through_is_said(root: Path) -> None:
+    """B1 × S3: the changes that were found are told."""
+    history_of(root).begin(conversation="conv_1", turn="turn_1", step=1, call="c", paths=None)
+    (root / "a.txt").write_text("changed")
+    history = history_of(root, limits=SnapshotLimits(seconds=0.0))
+    history.settle("turn_1")
+    (told,) = history.of_conversation("conv_1")
+    assert (told.notes[0], paths_of(told)) == (INTERRUPTED, ["a.txt"])
+    assert told.notes[1].endswith(": not everything that was changed is recorded")
+
+
+class Killed(BaseException):
+    """The end of a program, which nothing handles."""
+
+
+@pytest.mark.parametrize("error", [Killed, RuntimeError])
+def test_a_revert_that_breaks_off_is_finished_after_a_kill_and_undone_otherwise(
+    root: Path, error: type[BaseException]
+) -> None:
+    """B3 × S3: and not begun again later."""
+    before = picture(root)
+    history = history_of(root)
+    told = record(history, lambda: [(root / name).write_text("by the call") for name in ("a.txt", "run.sh")])
+    assert told is not None
+    after = picture(root)
+
+    def stop(step: int) -> None:
+        if step == 1:
+            assert picture(root) not in (before, after)
+            raise error
+
+    with pytest.raises(error):
+        history.revert([told], conversation="conv_1", turn="turn_1", on_step=stop)
+    reverted = error is Killed
+    for again in (history, history_of(root)):
+        assert [one.kind for one in again.of_conversation("conv_1")] == ["calls", "revert"][: 1 + reverted]
+        assert picture(root) == (before if reverted else after)
+
+
+def test_a_revert_that_cannot_be_finished_after_a_kill_is_undone(root: Path) -> None:
+    """B3 × S3: what a person put in the way stays."""
+    history = history_of(root)
+
+    def work() -> None:
+        (root / "a.txt").write_text("by the call")
+        shutil.rmtree(root / "src")
+
+    told = record(history, work)
+    assert told is not None
+
+    def stop(step: int) -> None:
+        if (root / "a.txt").read_text() != "by the call":
+            raise Killed
+
+    with pytest.raises(Killed):
+        history.revert([told], conversation="conv_1", turn="turn_1", on_step=stop)
+    shutil.rmtree(root / "src")
+    (root / "src").write_text("mine")
+    for again in (history_of(root), history_of(root)):
+        assert again.of_conversation("conv_1") == [told]
+        assert ((root / "a.txt").read_text(), (root / "src").read_text()) == ("by the call", "mine")
 
 
 def test_files_are_told_to_be_too_large_as_long_as_they_are(root: Path) -> None:
