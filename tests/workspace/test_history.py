@@ -438,6 +438,17 @@ def test_of_a_folder_with_another_mode_its_files_are_no_part(root: Path) -> None
     assert part("none") == []
 
 
+def test_a_file_that_moved_in_two_calls_goes_back_under_both_names(root: Path) -> None:
+    """B3"""
+    history = history_of(root)
+    told = [
+        record(history, lambda: shutil.copy(root / "a.txt", root / "b.txt"), call="one"),
+        record(history, (root / "a.txt").unlink, call="two"),
+    ]
+    parts = limited([one for one in told if one is not None], ["b.txt"], history.contents)
+    assert [paths_of(one) for one in parts] == [["b.txt"], ["a.txt"]]
+
+
 def test_a_pipe_in_place_of_a_file_is_asked_about_and_gives_way_to_force(root: Path) -> None:
     """The record of a pipe does not stop a forced revert from restoring the earlier file (B3)."""
     history = history_of(root)
