@@ -94,6 +94,9 @@ async def test_a_person_gets_another_link_for_another_browser_of_theirs(tmp_path
         assert (await site.get("/api/me", headers={**NOBODY, "cookie": cookie}))["user"] == "ada"
         launched = await site.ask("GET", "/?token=launch", headers=NOBODY)
         admins = launched.headers["set-cookie"].partition(";")[0]
+        signed_in = (await site.runtime.store.audit(limit=2))[::-1]
+        seen = [(one.action, one.person, one.object, one.address) for one in signed_in]
+        assert seen == [("sign_in.done", user, "link", "127.0.0.1") for user in ("ada", "local")]
         for each, status in ((cookie, 403), (admins, 200)):
             assert (await site.ask("GET", "/api/audit", headers={**NOBODY, "cookie": each})).status == status
         assert (await site.ask("POST", "/api/links", {}, headers=NOBODY)).status == 401

@@ -384,6 +384,23 @@ async def test_who_comes_while_the_server_ends_is_hung_up_on(steps: int) -> None
         assert all(map(hung_up, strange))
 
 
+async def test_an_answer_that_waited_for_its_reader_goes_on() -> None:
+    """It is longer than what the system takes at once (E2)."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for number in range(17):
+            await send({"type": "http.response.body", "body": bytes(1_000_000), "more_body": number < 16})
+
+    async with (
+        asyncio.timeout(PATIENCE),
+        listening(app) as url,
+        aiohttp.ClientSession() as client,
+        client.get(url) as response,
+    ):
+        assert len(await response.read()) == 17_000_000
+
+
 async def test_a_stream_that_nobody_reads_gives_its_file_back(tmp_path: Path) -> None:
     """An orderly close would wait forever for the data that the client has not read (U1, E2)."""
     stuck = asyncio.Event()
