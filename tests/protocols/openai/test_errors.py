@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from dragoman.errors import StoreUnavailable
+from dragoman.server.protocols.openai.api_errors import response_to
 from dragoman.wire.scripted import calls, fails, says
 from tests.later import Later
 from tests.protocols.openai.callers import (
@@ -139,6 +141,13 @@ async def test_what_responses_cannot_do_is_refused(tmp_path: Path) -> None:
             assert answer.status == 400, (field, value, answer.body)
             assert answer.body["error"].keys() == {"message", "type", "param", "code"}, (field, value)
             assert await conversations(site) == [], (field, value)
+
+
+@pytest.mark.parametrize(("retryable", "again"), [(True, "1"), (False, "30")])
+def test_a_store_that_is_gone_says_when_to_try_again(retryable: bool, again: str) -> None:
+    """F3 × S3"""
+    answer = response_to(StoreUnavailable("the store", "see to it", retryable=retryable))
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, again)
 
 
 async def test_fields_that_exclude_each_other_are_named(tmp_path: Path) -> None:
