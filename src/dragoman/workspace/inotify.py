@@ -116,7 +116,9 @@ class FolderWatch:
         if number < 0:
             self.failed = f"inotify: {os.strerror(ctypes.get_errno())}"
             return
-        other = self._numbers.get(path)
+        before, other = self._folders.get(number), self._numbers.get(path)
+        if before is not None and before != path:
+            self._numbers.pop(before, None)  # it was moved here
         if other is not None and other != number:
             self._unwatch(path, other)  # another folder had this name
         self._numbers[path], self._folders[number] = number, path
