@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dragoman import ToolContext, tool
 from dragoman.messages import events as e
-from dragoman.messages.message import CallState, Message
+from dragoman.messages.message import CallState, Citation, Message
 from dragoman.messages.usage import Usage
 from dragoman.server.protocols.ai_sdk.ui_writer import Chunk, UIMessageStream
 from dragoman.wire.scripted import calls, fails, says, thinks
@@ -225,6 +225,23 @@ def test_a_chat_is_told_how_a_turn_ended(end: e.TurnEnd, told: list[str]) -> Non
     stream = UIMessageStream("turn_1", "conv_1", brought=(), approvals=False)
     chunks = list(stream.events(end))
     assert [f"{chunk['type']} {chunk.get('finishReason', '')}".rstrip() for chunk in chunks] == told
+
+
+def test_sources_are_told_with_an_id_of_their_own() -> None:
+    """F1: under one ID, a page shows the last of them alone."""
+    stream = UIMessageStream("turn_1", "conv_1", brought=(), approvals=False)
+    first = [Citation("https://a.example", "A"), Citation("https://b.example"), Citation(quote="it says")]
+    told = [
+        *stream.events(e.TextCited(first)),
+        *stream.events(e.TextCited([Citation(title="T"), Citation()])),
+    ]
+    document = {"type": "source-document", "mediaType": "text/plain"}
+    assert told == [
+        {"type": "source-url", "sourceId": "source-1", "url": "https://a.example", "title": "A"},
+        {"type": "source-url", "sourceId": "source-2", "url": "https://b.example"},
+        {**document, "sourceId": "source-3", "title": "it says"},
+        {**document, "sourceId": "source-4", "title": "T"},
+    ]
 
 
 def test_whatever_happens_in_a_turn_every_version_reads_its_stream() -> None:

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.messages import events as e
+from dragoman.messages.message import MadeIn
 from dragoman.server.protocols.event_reader import (
+    Asked,
     CallForClient,
     CallShown,
     EventReader,
@@ -92,3 +94,17 @@ def test_a_turn_waits_when_all_that_it_waits_for_has_been_told() -> None:
     for brought in ("call_1", "ask_1"):
         reader.was_brought(brought)
     assert [*waits, reader.waits] == [False, False, False, False, True, False]
+
+
+def test_a_turn_waits_with_a_program_whose_call_waits() -> None:
+    """The program has no result either, and waits for nothing else (F1 × P1)."""
+    reader = EventReader(TOOLS)
+    for event in (
+        e.CallInputEnd("program", "run_code", {}),
+        e.InnerCallMade("inner", "shell", {}, MadeIn("program", 1, 1)),
+        e.CallAsked("inner", "ask_1", "approve", "shell", {}, "May it?"),
+        e.TurnState("waiting"),
+    ):
+        told = [*reader.read(event)]
+        assert reader.waits is (event.type == "turn.state")
+        assert [one.call for one in told if isinstance(one, Asked)] in ([], ["program"])

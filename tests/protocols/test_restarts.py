@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dragoman import tool
+from dragoman import Runtime, ScriptedModel, tool
 from dragoman.messages.message import Text
 from dragoman.messages.questions import reject
 from dragoman.server.auth import key_hash
@@ -17,7 +17,7 @@ from dragoman.server.protocols.ag_ui.run_input import RunAgentInput
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE
 from tests.runtimes import add, runtime_with
-from tests.server.site import Site, served
+from tests.server.site import Site, served, serving
 
 pytestmark = pytest.mark.slow
 ASKS = [calls("add", a=1, b=2), says("Done.")]
@@ -74,6 +74,23 @@ async def test_an_interrupt_of_ag_ui_is_answered_after_a_restart(tmp_path: Path)
     assert [one["content"] for one in rest if one["type"] == "TOOL_CALL_RESULT"] == ["3"]
     assert rest[-1]["outcome"] == {"type": "success"}
     assert not [one for one in rest if one["type"] == "TOOL_CALL_START"]
+
+
+async def test_an_interrupt_of_a_turn_that_cannot_resume_here_is_a_conflict(tmp_path: Path) -> None:
+    """Its answer is stored, and the turn resumes where its model is (F2 × T14)."""
+    said = [{"id": "1", "role": "user", "content": "Add."}]
+    run: dict[str, Any] = {"threadId": "a", "runId": "1", "messages": said, "tools": [], "context": []}
+    async with served(tmp_path, ASKS[:1], tools=[add], allow=()) as site:
+        *_, end = await told(site, "/api/ag-ui", run)
+    (interrupt,) = end["outcome"]["interrupts"]
+    run["resume"] = [{"interruptId": interrupt["id"], "status": "resolved", "payload": {"approved": True}}]
+    elsewhere = Runtime(tmp_path / "chat.db", model=ScriptedModel([], name="other/model"), tools=[add])
+    async with elsewhere as runtime, serving(tmp_path, runtime) as site:
+        answer = await asyncio.wait_for(site.ask("POST", "/api/ag-ui", {**run, "runId": "2"}), PATIENCE)
+    assert answer.status == 409, answer.body
+    async with served(tmp_path, ASKS[1:], tools=[add], allow=()) as site:
+        (turn,) = await site.runtime.store.turns((await site.runtime.conversations())[0].id)
+        assert (await site.runtime.turn(turn.id).result()).text == "Done."
 
 
 async def test_what_is_somebody_elses_is_not_there(tmp_path: Path) -> None:
@@ -236,6 +253,8 @@ async def test_what_ag_ui_brings_too_late_shows_the_thread_as_it_is(tmp_path: Pa
         assert len(await site.runtime.store.turns(question.conversation)) == 1
     assert "".join(one["delta"] for one in late if one["type"] == "TEXT_MESSAGE_CONTENT") == "Again."
     assert late[-1]["outcome"]["interrupts"][0]["id"] == question.id
+    (before,) = [one["messages"] for one in late if one["type"] == "MESSAGES_SNAPSHOT"]
+    assert [(one["role"], one["content"]) for one in before] == [("user", "Add.")]
     for shown in (over, again):
         (thread,) = [one["messages"] for one in shown if one["type"] == "MESSAGES_SNAPSHOT"]
         assert [one["content"] for one in thread if one["role"] == "assistant" and one.get("content")][

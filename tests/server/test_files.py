@@ -66,6 +66,51 @@ async def test_a_file_is_for_who_uploaded_it_and_who_may_see_a_message_with_it(t
 
 
 @slow
+async def test_a_piece_of_a_file_can_be_asked_for(tmp_path: Path) -> None:
+    """M3: as RFC 9110 says. An unknown unit asks for the whole."""
+    async with served(tmp_path, []) as site:
+        blob = (await upload(site, b"0123456789"))["blob"]
+        for asked, given in {
+            **{"bytes=0-": "0123456789", "bytes=0-0": "0", "bytes=2-4": "234", "bytes=9-": "9"},
+            **{"bytes=-3": "789", "bytes=-11": "0123456789", "bytes=8-100": "89", "bytes=8-9": "89"},
+        }.items():
+            answer = await download(site, blob, range=asked)
+            at = "0123456789".index(given)
+            assert (answer.status, answer.body.decode()) == (206, given)
+            assert answer.headers["content-range"] == f"bytes {at}-{at + len(given) - 1}/10"
+            assert answer.headers["content-length"] == str(len(given))
+        for asked in ("bytes=10-", "bytes=5-4", "bytes=-0"):
+            answer = await download(site, blob, range=asked)
+            assert (answer.status, answer.headers["content-range"]) == (416, "bytes */10")
+        for asked in ("bytes=-", "items=0-1", "bytes=0-1,3-4", ""):
+            answer = await download(site, blob, range=asked)
+            assert (answer.status, answer.headers["content-length"]) == (200, "10")
+
+
+@slow
+async def test_a_browser_shows_only_what_is_no_page(tmp_path: Path) -> None:
+    """M3, U2: everything else is saved under its name, with no type that a browser opens."""
+    policies = {"pdf": "default-src 'none'; style-src 'unsafe-inline'"}
+    async with served(tmp_path, []) as site:
+        blob = (await upload(site, b"bytes"))["blob"]
+        for type, shown in {
+            **{"application/pdf": True, "image/png": True, "audio/mpeg": True, "video/mp4": True},
+            **{"image/svg+xml": False, "text/html": False, "application/json": False},
+        }.items():
+            for more, inline in (("", shown), ("&download=true", False)):
+                answer = await site.ask(
+                    "GET", f"/api/files/{blob}?type={type.replace('+', '%2B')}{more}&name=a%20b"
+                )
+                how = "inline" if inline else "attachment"
+                assert answer.headers["content-disposition"] == f"{how}; filename*=UTF-8''a%20b"
+                assert answer.headers["content-type"] == (type if inline else "application/octet-stream")
+                policy = policies.get(type[-3:] if inline else "", "sandbox; default-src 'none'")
+                assert answer.headers["content-security-policy"] == policy
+        assert (await download(site, blob)).headers["content-disposition"] == "attachment"
+        assert (await download(site, "x" * 64)).status == 404
+
+
+@slow
 async def test_nobody_gets_a_file_by_naming_it(tmp_path: Path) -> None:
     """This holds in a message, an edit or an import. Values can contain any text, so they grant nothing
     either (U2)."""

@@ -7,16 +7,61 @@ import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
+from dragoman.conversation.tree import Conversation
+from dragoman.errors import StoreUnavailable
+from dragoman.server.feeds import FeedReader, Pace
+from dragoman.server.list_feeds import Lists
+from dragoman.store.sqlite import SqliteStore
 from dragoman.wire.scripted import calls, says
 from tests.fleet import Fleet, Node, node
 from tests.loopback import Body, Reply, loopback
 from tests.patience import PATIENCE
 from tests.postgres import Server, schema_of
+from tests.runtimes import runtime_with
 
 pytestmark = pytest.mark.slow
+
+
+class Breaks(SqliteStore):
+    """A store that cannot be reached once."""
+
+    broken = False
+
+    async def conversation(self, id: str) -> Conversation:
+        if self.broken:
+            self.broken = False
+            raise StoreUnavailable("the store", "it is gone for a moment", retryable=True)
+        return await super().conversation(id)
+
+
+async def test_a_line_that_could_not_be_read_is_told_at_the_next_look(tmp_path: Path) -> None:
+    """N3 × S3"""
+    store = Breaks(tmp_path / "chat.db")
+    async with runtime_with(tmp_path, [], store=store) as runtime, asyncio.timeout(PATIENCE):
+        lists = Lists(runtime, AsyncMock())
+        feed = await lists.feed_of("local")
+        id = (await runtime.conversation()).id
+        store.broken = True
+        lists.changed(id)
+        while store.broken or not lists.unsettled:  # noqa: ASYNC110 - it tells nobody
+            await asyncio.sleep(0)
+        assert feed.last == 0
+        feed.add_reader(reader := FeedReader(Pace()))
+        lists.take([])
+        while not feed.last:
+            await reader.wait()
+        (frame,) = feed.since(0) or []
+        assert b"event: conversation.changed" in frame
+        assert id.encode() in frame
+        lists.gone(id, "local")
+        lists.gone(id, "local")
+        assert [b"conversation.deleted" in frame for frame in feed.since(1) or []] == [True]
+        lists.take(None)
+        assert b"event: list.reset" in (feed.since(2) or [b""])[0]
 
 
 async def list_events(node: Node) -> AsyncIterator[tuple[str, Any]]:

@@ -336,6 +336,22 @@ async def test_groups_decide_who_signs_in_and_who_is_an_admin(tmp_path: Path) ->
             assert (await admin.ask("GET", "/metrics")).status == 403
 
 
+@pytest.mark.parametrize("given", [{"allowed_groups": frozenset({"ops"})}, {"admin_group": "ops"}, {}])
+async def test_groups_that_a_token_lacks_are_asked_for_where_they_count(
+    tmp_path: Path, given: dict[str, Any]
+) -> None:
+    """V4"""
+    async with provider() as there, served(tmp_path, [], oidc=there.settings(**given)) as site:
+        there.claims = {"groups": None}
+        there.user_info = {"sub": "sub-ada", "groups": ["ops"]}
+        browser = Browser(site)
+        assert (await browser.sign_in(there)).status == 303
+        audit = await browser.ask("GET", "/api/audit")
+        assert audit.status == (200 if "admin_group" in given else 403)
+        there.user_info = {"sub": "sub-ada", "groups": ["others"]}
+        assert (await Browser(site).sign_in(there)).status == (403 if "allowed_groups" in given else 303)
+
+
 async def test_another_admin_group_ends_the_rights_of_the_old_one(tmp_path: Path) -> None:
     """This also holds for sign-ins from before the settings changed (V4)."""
     async with provider() as there, served(tmp_path, [], oidc=there.settings(admin_group="ops")) as site:
@@ -413,6 +429,7 @@ async def test_the_provider_ends_sign_ins_and_their_streams(tmp_path: Path, by: 
                     await stays.read()
         assert [await one.who() for one in (mine, other, bob)] == [None, "ada" if by else None, "bob"]
         assert await ended(there, site, token) == 400
+        assert (await audited(site))[-1][::2] == ("sign_out.done", "provider")
         assert (await mine.sign_in(there)).status == 303
 
 

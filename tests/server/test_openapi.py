@@ -65,6 +65,24 @@ def test_every_refusal_is_described_as_a_problem() -> None:
     assert kinds == {"application/problem+json"}
 
 
+def test_no_property_has_a_title_that_repeats_its_name() -> None:
+    schemas = description()["components"]["schemas"].values()
+    properties = [one for schema in schemas for one in schema.get("properties", {}).values()]
+    assert len(properties) > 100
+    assert not [one for one in properties if "title" in one]
+
+
+def test_what_the_server_sends_has_every_property_and_what_it_takes_need_not() -> None:
+    """Only a sentence without a code leaves its code out, and a problem its errors (F3)."""
+    schemas = description()["components"]["schemas"]
+    sent = schemas["CurrentModel"]
+    assert {*sent["required"]} == sent["properties"].keys() - {"said"} == {"name", "note", "reason"}
+    assert schemas["ToolCall"]["required"] == [*schemas["ToolCall"]["properties"]]
+    assert "required" not in schemas["ConversationChange"]
+    assert "errors" in schemas["Problem"]["properties"].keys() - {*schemas["Problem"]["required"]}
+    assert "type" in schemas["TurnStart"]["required"]
+
+
 def test_no_router_is_included_in_another() -> None:
     """FastAPI would build all validators once more, at the first request."""
     assert all(isinstance(route, Route) for route in routes().routes)

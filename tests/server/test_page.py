@@ -259,6 +259,7 @@ async def test_a_provider_is_asked_for_its_own_list_of_models(tmp_path: Path) ->
             assert names == ["mine/large", "mine/tiny"]
             listed = {one["name"]: one for one in (await site.get("/api/models"))["providers"]}
             assert (listed["mine"]["ready"], listed["mine"]["missing"]) == (True, None)
+            assert [listed[name]["local"] for name in ("ollama", "local", "openai")] == [True, True, False]
             assert listed["theirs"]["ready"] is False
             assert "KEY_OF_NOBODY" in listed["theirs"]["missing"]
             assert (await site.ask("GET", "/api/models/nobody")).status == 404

@@ -496,6 +496,21 @@ async def test_servers_whose_clocks_are_an_hour_apart_agree(tmp_path: Path, open
         assert trees[0]["conversation"]["updated"] > time.time() - 60
 
 
+async def test_the_feed_of_a_conversation_that_another_server_deletes_ends(tmp_path: Path) -> None:
+    """It also ends for readers who have no name, such as those of a link (N3)."""
+    async with (
+        runtime_with(tmp_path, []) as runtime,
+        runtime_with(tmp_path, []) as other,
+        asyncio.timeout(PATIENCE),
+    ):
+        conversation = await other.conversation()
+        feed = (await Publisher(runtime).conversation(conversation.id)).feed
+        feed.add_reader(reader := FeedReader(Pace()))
+        await other.store.delete_conversation(conversation.id)
+        while not feed.closed:
+            await reader.wait()
+
+
 async def test_a_conversation_that_another_server_deletes_ends_for_its_readers(
     tmp_path: Path, opens: Opens
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import time
 from pathlib import Path
 from typing import Any
 
@@ -346,6 +347,18 @@ async def test_of_strangers_no_body_is_read(tmp_path: Path) -> None:
         writer.close()
 
 
+async def test_the_metrics_are_for_the_admin(tmp_path: Path) -> None:
+    """U1: whether the server lives is for everybody."""
+    async with served(tmp_path, []) as site:
+        await site.runtime.store.add_person("ada", key_hash("key of ada"), 1.0)
+        for key, status in (("Bearer key of local", 200), ("Bearer key of ada", 403), ("", 401)):
+            answer = await site.ask("GET", "/metrics", headers={"authorization": key})
+            assert answer.status == status
+            assert ("# TYPE dragoman_" in str(answer.body)) is (status == 200)
+            alive = await site.ask("GET", "/healthz", headers={"authorization": key})
+            assert alive.body == {"status": "alive"}
+
+
 async def test_what_comes_after_a_body_is_no_header(tmp_path: Path) -> None:
     """U2: a proxy that checks or sets headers does not look there."""
     async with served(tmp_path, [says("x")]) as site:
@@ -445,7 +458,9 @@ async def test_a_password_signs_in_and_a_wrong_one_does_not(tmp_path: Path) -> N
         good = await site.ask("POST", "/api/login", {"password": "open sesame"}, headers=NOBODY)
         cookie = good.headers["set-cookie"].partition(";")[0]
         assert await status(site, "GET", "/api/me", authorization="", cookie=cookie) == 200
+        began = time.monotonic()
         assert await status(site, "POST", "/api/login", {"password": "guess"}, authorization="") == 401
+        assert time.monotonic() - began >= 1  # a wrong one takes a second
         out = await site.ask("POST", "/api/logout", {}, headers={"cookie": cookie})
         assert "Max-Age=0" in out.headers["set-cookie"]
 

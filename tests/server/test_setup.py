@@ -151,7 +151,7 @@ async def test_a_model_is_downloaded_listed_and_deleted(
         assert [(one["name"], one["state"]) for one in items] == [("tiny-Q4_K_M", "done")]
         models = {one["name"]: one for one in (await site.get("/api/models"))["items"]}
         assert models["local/tiny-Q4_K_M"]["ready"]
-        assert (await site.get("/api/me"))["model"]["name"] == "acme/one"  # which the settings name
+        assert (await site.get("/api/me"))["model"] == {"name": "acme/one", "note": None, "reason": None}
         gone = await site.ask("DELETE", "/api/setup/downloads/tiny-Q4_K_M")
         assert gone.status == 204
         assert (await site.get("/api/setup/downloads"))["items"] == []
@@ -307,8 +307,8 @@ async def test_a_test_says_what_a_person_can_do(folder: Folder) -> None:
         refused = await site.post("/api/setup/providers/strict/test")
     assert (works["works"], gone["works"], refused["works"]) == (True, False, False)
     assert works["models"]
-    assert "no connection to" in gone["error"]
-    assert "HTTP 401" in refused["error"]
+    assert gone["error"] == "no connection to 127.0.0.1:9: Connection refused"
+    assert refused["error"].endswith(" refuses the key (HTTP 401)")  # The advice says what to do.
     assert plain not in json.dumps(refused)
     assert (refused["advice"], gone["advice"]) == ("key", "address")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 import tomllib
 from typing import Any
@@ -51,6 +52,18 @@ async def test_an_agent_is_written_changed_and_removed(folder: Folder) -> None:
         assert "agents" not in tomllib.loads(folder.file.read_text())
         assert "agents" not in [one["name"] for one in (await site.get("/api/tools"))["groups"]]
         assert (await site.ask("DELETE", "/api/setup/agents/coder")).status == 404
+
+
+async def test_an_agent_that_cannot_be_written_is_not_used(folder: Folder) -> None:
+    """A restart would lose the agent (U3)."""
+    async with set_up(folder) as site:
+        in_the_way = folder.file.with_name(f"{folder.file.name}.{os.getpid()}.new")
+        in_the_way.mkdir()
+        refused = await site.ask("PUT", "/api/setup/agents/reader", {"prompt": "Read."})
+        assert (refused.status, "directory" in refused.body["detail"]) == (422, True)
+        assert [one["name"] for one in (await site.get("/api/agents"))["items"]] == ["coder"]
+        in_the_way.rmdir()
+        assert (await site.ask("PUT", "/api/setup/agents/reader", {"prompt": "Read."})).status == 200
 
 
 REFUSED: list[tuple[str, dict[str, Any], str]] = [

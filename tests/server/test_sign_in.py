@@ -92,6 +92,13 @@ async def test_a_person_gets_another_link_for_another_browser_of_theirs(tmp_path
         answer = await site.ask("GET", link["path"], headers=NOBODY)
         cookie = answer.headers["set-cookie"].partition(";")[0]
         assert (await site.get("/api/me", headers={**NOBODY, "cookie": cookie}))["user"] == "ada"
+        launched = await site.ask("GET", "/?token=launch", headers=NOBODY)
+        admins = launched.headers["set-cookie"].partition(";")[0]
+        signed_in = (await site.runtime.store.audit(limit=2))[::-1]
+        seen = [(one.action, one.person, one.object, one.address) for one in signed_in]
+        assert seen == [("sign_in.done", user, "link", "127.0.0.1") for user in ("ada", "local")]
+        for each, status in ((cookie, 403), (admins, 200)):
+            assert (await site.ask("GET", "/api/audit", headers={**NOBODY, "cookie": each})).status == status
         assert (await site.ask("POST", "/api/links", {}, headers=NOBODY)).status == 401
 
 
@@ -127,7 +134,11 @@ async def test_signing_out_ends_the_sign_in_and_its_streams_at_once(
         ):
             assert (stream.status, stays.status) == (200, 200)
             await stays.content.readline()
-            assert (await site.ask("POST", "/api/logout", headers=mine)).status == 204
+            left = await site.ask("POST", "/api/logout", headers=mine)
+            assert left.status == 204
+            assert {"HttpOnly", "Max-Age=0", "Path=/", "SameSite=strict"} < {
+                *left.headers["set-cookie"].split("; ")
+            }
             await asyncio.wait_for(stream.read(), 5)
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(stays.read(), 0.5)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import socket
 from collections.abc import AsyncIterator
@@ -18,8 +19,9 @@ from dragoman import tool
 from dragoman.conversation.tree import LOCAL, Conversation
 from dragoman.errors import StoreUnavailable
 from dragoman.server import feeds
-from dragoman.server.feeds import Feed, cursor, parse_cursor
+from dragoman.server.feeds import ConversationFeed, Feed, cursor, parse_cursor
 from dragoman.server.list_feeds import Lists
+from dragoman.server.snapshots import TreeSnapshot
 from dragoman.store.sqlite import SqliteStore
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE
@@ -380,6 +382,19 @@ async def test_a_client_that_reads_nothing_slows_nobody(tmp_path: Path) -> None:
         assert size == 2 * feeds.CAPACITY
 
 
+def test_a_snapshot_comes_in_pieces_that_block_nobody() -> None:
+    """E2: a piece ends with the message that makes it long enough."""
+    messages = [f'"{letter * 31_998}"' for letter in "abcdefg"]
+    snapshot = TreeSnapshot('{"revision":1}', messages, 1, nothing_queued=True)
+    assert [len(piece) // 32_000 for piece in snapshot] == [3, 3, 1]
+    assert json.loads(b"".join(snapshot)) == json.loads(snapshot.text())
+    assert json.loads(snapshot.text()) == {
+        "type": "snapshot",
+        "messages": [json.loads(one) for one in messages],
+        "revision": 1,
+    }
+
+
 def test_a_feed_forgets_what_is_beyond_its_bound_and_says_so() -> None:
     """E2"""
     feed = Feed()
@@ -390,6 +405,16 @@ def test_a_feed_forgets_what_is_beyond_its_bound_and_says_so() -> None:
     assert feed.since(101) is None
     assert len(feed.since(99) or []) == 1
     assert feed.since(100) == []
+    large = Feed()
+    for _ in range(3):
+        large.publish("text.delta", "x" * feeds.CAPACITY)
+    assert (large.since(1), len(large.since(2) or [])) == (None, 1)
+    first = next(number for number in range(100) if feed.since(number) is not None)
+    assert 50 <= first <= 52
+    assert [feed.find(feed.place_at(number)) for number in (first, first + 1, 100)] == [first, first + 1, 100]
+    assert [feed.place_at(number) for number in (100, 101, first - 1)] == [
+        f"{feed.name}:{number}" for number in (100, first, first)
+    ]
 
 
 def test_a_cursor_is_good_only_for_its_own_feeds() -> None:
@@ -403,6 +428,27 @@ def test_a_cursor_is_good_only_for_its_own_feeds() -> None:
     assert parse_cursor(text, [Feed()]) == {}
     assert parse_cursor("::,x:,:-1,\x00", [one]) == {}
     assert [one.find(f"{one.name}:{place}") for place in ("", "-1", "2", "\x00")] == [None] * 4
+
+
+def test_a_feed_knows_whether_a_reader_of_another_server_is_ahead() -> None:
+    """Only of turns that go on there (E2, N3)."""
+    here, there = (ConversationFeed("conv", ["old"]) for _ in range(2))
+
+    def ahead() -> bool:
+        there.publish("text.delta", "x")
+        return here.is_behind(there.place_at(there.last))
+
+    seen = [ahead()]
+    for feed, number in ((there, 1), (here, 1), (there, 3), (here, 2), (here, 3)):
+        feed.advance("turn", number)
+        seen.append(ahead())
+    there.advance("turn", 9)
+    here.end("turn")
+    assert [*seen, ahead()] == [False, True, False, True, True, False, False]
+    assert (here.has("turn", 9), here.has("other", 1), there.has("turn", 10)) == (True, False, False)
+    assert (here.ended, there.ended, there.last_of("turn")) == ({"old", "turn"}, {"old"}, 9)
+    assert (there.has_begun("turn"), there.has_ended("turn"), here.has_ended("turn")) == (True, False, True)
+    assert not here.is_behind(f"{here.name}:0.{'0' * 8}-x.5")
 
 
 async def test_a_reader_sees_a_turn_of_another_process_while_it_runs(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -73,6 +74,26 @@ LISTS = (
     "/v1/models",
     "/api/server-prompts",
 )
+
+
+async def test_usage_is_for_who_caused_it_and_for_the_admin(tmp_path: Path) -> None:
+    """V2: of a team, that of its members."""
+    async with office(tmp_path, [says("x")] * 3) as people:
+        admin, _, bob = people
+        for one in people:
+            await one.until(f"/api/turns/{await one.say('hi')}/events", "turn.end")
+
+        async def whose(who: Site, query: str = "") -> list[str]:
+            rows = (await who.get(f"/api/usage?by=person{query}"))["rows"]
+            return sorted(row["person"] for row in rows)
+
+        assert [await whose(one) for one in people] == [["local"], ["ada"], ["bob"]]
+        assert await whose(admin, "&everybody=true") == ["ada", "bob", "local"]
+        assert await whose(admin, "&team=support") == ["ada"]
+        assert await whose(admin, f"&everybody=true&since={time.time() + 60}") == []
+        assert (await admin.get("/api/usage"))["rows"] == []
+        for query in ("everybody=true", "team=support"):
+            assert (await bob.ask("GET", f"/api/usage?{query}")).status == 403
 
 
 async def test_lists_have_what_is_for_the_user(tmp_path: Path) -> None:

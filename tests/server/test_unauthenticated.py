@@ -200,6 +200,37 @@ def test_a_connection_that_has_gone_takes_no_room_whoever_is_recognised_on_it() 
     assert (len(connections), connections.unauthenticated) == (len(callers) - 2, len(callers) - 3)
 
 
+def test_the_longest_silent_stranger_of_the_busiest_address_makes_room() -> None:
+    """One goes for one that comes, and nobody who has signed in. A proxy's clients share no address (U1)."""
+    connections = Connections(ConnectionLimits(most=5, unauthenticated=3, per_address=2))
+    a, b, proxy = ([Caller(address) for _ in range(3)] for address in ("192.0.2.1", "192.0.2.2", ""))
+    assert [connections.add(each) for each in (a[0], a[1], b[0])] == [[], [], []]
+    connections.touch(a[0])
+    assert connections.add(b[1]) == [a[1]]  # too many strangers
+    assert connections.add(b[2]) == [b[0]]  # too many of one address
+    assert [*connections] == [a[0], b[1], b[2]]
+    for each in (b[1], b[2]):
+        connections.recognise(each)
+    assert [connections.add(each) for each in proxy[:2]] == [[], []]
+    assert (len(connections), connections.unauthenticated, connections.full) == (5, 3, False)
+    assert connections.add(proxy[2]) == [proxy[0]]
+    for each in (a[0], *proxy[1:]):
+        connections.recognise(each)
+    assert (connections.full, connections.longest_idle(1), connections.add(a[1])) == (True, [], [])
+    connections.remove(b[1])
+    assert (len(connections), connections.full) == (5, False)
+    assert connections.add(a[2]) == [a[1]]  # too many connections
+
+
+@pytest.mark.parametrize(
+    ("files", "limits"),
+    [(4, (8, 4, 4)), (12, (9, 4, 4)), (1000, (750, 375, 100)), (99_999, (2000, 1000, 100))],
+)
+def test_a_quarter_of_the_files_is_left_for_others(files: int, limits: tuple[int, int, int]) -> None:
+    found = ConnectionLimits.for_files(files)
+    assert (found.most, found.unauthenticated, found.per_address) == limits
+
+
 async def read_all(reader: asyncio.StreamReader) -> bytes:
     """Return the bytes before the end of the connection, however it ended."""
     read = b""
@@ -224,8 +255,28 @@ async def test_a_head_that_never_ends_is_cut_off_however_it_goes_on(tmp_path: Pa
                 await asyncio.wait([ended], timeout=0.1)
             assert first == b"" or b" 200 " in ended.result()
             writer.close()
+
+
+@pytest.mark.parametrize("key", ["", "Authorization: Bearer key of local\r\n"])
+async def test_a_head_that_is_too_long_is_cut_off_whoever_sends_it(tmp_path: Path, key: str) -> None:
+    """The server reads no more of it, also after a request that was signed in (U1)."""
+    async with small(tmp_path) as (_, port):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(b"GET / HTTP/1.1\r\nX: " + b"y" * 400_000)
+        head = f"GET /healthz HTTP/1.1\r\nHost: localhost\r\n{key}".encode()
+        writer.write(head + b"\r\n")
+        assert b" 200 " in await reader.readuntil(b"\r\n\r\n")
+        writer.write(head + b"Connection: close\r\nX: " + b"y" * 400_000 + b"\r\n\r\n")
+        assert b" 200 " not in await read_all(reader)
+        writer.close()
+
+
+async def test_a_strangers_body_that_is_too_long_is_cut_off(tmp_path: Path) -> None:
+    """It is cut off even though it has been answered (U1)."""
+    async with small(tmp_path) as (_, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        head = "POST /api/conversations HTTP/1.1\r\nHost: localhost\r\nContent-Length: 80000000\r\n\r\n"
+        writer.write(head.encode() + bytes(80_000_000))
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         assert b" 200 " not in await read_all(reader)
         writer.close()
 
@@ -331,6 +382,23 @@ async def test_who_comes_while_the_server_ends_is_hung_up_on(steps: int) -> None
             await asyncio.sleep(0)
     with opened:
         assert all(map(hung_up, strange))
+
+
+async def test_an_answer_that_waited_for_its_reader_goes_on() -> None:
+    """It is longer than what the system takes at once (E2)."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for number in range(17):
+            await send({"type": "http.response.body", "body": bytes(1_000_000), "more_body": number < 16})
+
+    async with (
+        asyncio.timeout(PATIENCE),
+        listening(app) as url,
+        aiohttp.ClientSession() as client,
+        client.get(url) as response,
+    ):
+        assert len(await response.read()) == 17_000_000
 
 
 async def test_a_stream_that_nobody_reads_gives_its_file_back(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from dragoman.workspace.full_scan import WATCH_FROM
@@ -34,6 +35,15 @@ def picture(root: Path) -> dict[str, tuple[str, int, bytes]]:
 def stored(history: WorkspaceHistory) -> bytes:
     """Return every stored byte. The store compresses no short text."""
     return b"".join(path.read_bytes() for path in sorted(history.file.parent.iterdir()))
+
+
+def open_files(below: Path) -> list[str]:
+    """Return the files and folders in and below a folder that this program has open, where `/proc` tells."""
+    found = list[str]()
+    for one in Path("/proc/self/fd").iterdir() if Path("/proc/self/fd").is_dir() else ():
+        with suppress(OSError):  # the one that lists them
+            found.append(str(one.readlink()))
+    return sorted(path for path in found if path.startswith(str(below)))
 
 
 _made: list[WorkspaceHistory | Histories] = []

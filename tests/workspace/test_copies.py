@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 
@@ -9,7 +12,7 @@ import pytest
 
 from dragoman.errors import BadRequest
 from dragoman.workspace.states import DEFAULT_LIMITS
-from dragoman.workspace.workspaces import copy_folder
+from dragoman.workspace.workspaces import MOST_BYTES, copy_folder
 
 
 def test_what_somebody_deletes_meanwhile_stops_no_copy(tmp_path: Path) -> None:
@@ -36,8 +39,29 @@ def test_what_somebody_deletes_meanwhile_stops_no_copy(tmp_path: Path) -> None:
     assert (tmp_path / "copies" / "one" / "stays.txt").read_text() == "here"
 
 
+@pytest.mark.parametrize(("links", "size"), [(1, 0), (2, 0), (1, MOST_BYTES + 1)])
+def test_a_folder_is_copied_up_to_the_limits(tmp_path: Path, links: int, size: int) -> None:
+    """What a link leads to is not copied, so it does not count (B3)."""
+    source, far, copy = tmp_path / "work", tmp_path / "far", tmp_path / "copies" / "one"
+    source.mkdir()
+    for file, length in ((source / "file", size), (far, MOST_BYTES + 1)):
+        file.touch()
+        os.truncate(file, length)
+    for number in range(links):
+        (source / f"link {number}").symlink_to(far)
+    fits = (links, size) == (1, 0)
+    with nullcontext() if fits else pytest.raises(BadRequest, match="more than 2 files, or more than 5 GB"):
+        copy_folder(source, copy, replace(DEFAULT_LIMITS, files=2))
+    assert copy.exists() is fits
+
+
 def test_what_cannot_be_copied_is_told_and_nothing_is_left(tmp_path: Path) -> None:
     """B3"""
     with pytest.raises(BadRequest, match="cannot copy"):
         copy_folder(tmp_path / "nowhere", tmp_path / "copies" / "one", DEFAULT_LIMITS)
     assert [*(tmp_path / "copies").iterdir()] == []
+    taken = tmp_path / "copies" / "taken"
+    (taken / "inner").mkdir(parents=True)
+    with pytest.raises(BadRequest, match="cannot copy"):
+        copy_folder(taken, taken, DEFAULT_LIMITS)
+    assert [*(tmp_path / "copies").iterdir()] == [taken]

@@ -3,12 +3,14 @@ B3)."""
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from dragoman.workspace.states import SnapshotLimits
+from dragoman.workspace.states import INTERRUPTED, SnapshotLimits
 from tests.workspace.folders import go_back, history_of, paths_of, record, stored
 
 
@@ -44,6 +46,17 @@ def test_ignored_files_are_neither_recorded_nor_touched(root: Path) -> None:
     assert b"seen" in stored(history)
     go_back(history, told)
     assert (root / "secret" / "key").read_text() == "hush-hush"
+
+
+def test_a_line_that_means_nothing_leaves_the_others(root: Path) -> None:
+    """Neither does a file that is too long, or a folder of that name (B1)."""
+    (root / ".gitignore").write_text("*.log\n!\nbroken\\\n*.tmp\n")
+    (root / ".ignore").write_text("*.txt\n" + "# " * 500_000)
+    (root / "src" / ".gitignore").mkdir()
+    history = history_of(root)
+    told = record(history, lambda: [(root / name).write_text("x") for name in ("x.log", "x.tmp", "x.txt")])
+    assert told is not None
+    assert paths_of(told) == ["x.txt"]
 
 
 def test_a_call_cannot_hide_its_work_nor_make_old_files_look_new_by_ignore_rules(root: Path) -> None:
@@ -136,6 +149,24 @@ def test_what_an_interrupted_call_hid_is_not_gone(root: Path) -> None:
     record(again, lambda: None, turn="turn_2")
     again.settle("turn_1")
     assert "a.txt" not in [change.path for one in again.of_turns(["turn_1"]) for change in one.changes]
+
+
+def test_where_the_earlier_rules_are_unknown_no_old_file_looks_new(root: Path) -> None:
+    """An older version did not store the rules of a turn whose program died (B1 × S4)."""
+    (root / ".gitignore").write_text("old.txt\n")
+    (root / "old.txt").write_text("hidden")
+    history = history_of(root)
+    history.begin(conversation="conv_1", turn="turn_1", step=1, call="c", paths=None)
+    (root / ".gitignore").write_text("\n")
+    (root / "a.txt").write_text("changed")
+    history.close()
+    with closing(sqlite3.connect(history.file, isolation_level=None)) as db:
+        assert db.execute("DELETE FROM about WHERE key = 'rules of turn_1'").rowcount == 1
+    history = history_of(root)
+    history.settle("turn_1")
+    (told,) = history.of_conversation("conv_1")
+    assert paths_of(told) == [".gitignore", "a.txt"]
+    assert told.notes == (INTERRUPTED, "the ignore rules changed meanwhile: new files are not told")
 
 
 def test_a_file_in_whose_place_comes_a_folder_that_is_ignored_comes_back(root: Path) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import BadRequest, RevertConflict
-from dragoman.workspace.states import SnapshotLimits
+from dragoman.workspace.revert import limited
+from dragoman.workspace.states import INTERRUPTED, SnapshotLimits
 from tests.workspace.folders import go_back, history_of, paths_of, picture, record, stored
 
 
@@ -86,6 +87,8 @@ def test_a_file_that_becomes_a_folder_becomes_a_file_again(root: Path) -> None:
 def test_a_call_that_changes_nothing_leaves_no_record(root: Path) -> None:
     """B1"""
     history = history_of(root)
+    assert (history.forget(["conv_1"]), history.of_conversation("conv_1")) == (0, [])
+    assert not history.file.exists()
     assert record(history, lambda: None) is None
     assert record(history, lambda: os.utime(root / "a.txt")) is None
     assert history.of_conversation("conv_1") == []
@@ -250,6 +253,95 @@ def test_a_folder_that_cannot_be_looked_through_is_said(root: Path, limits: Snap
     assert told.changes == ()
 
 
+def test_what_a_killed_program_did_to_a_folder_that_is_too_big_by_now_is_not_told(root: Path) -> None:
+    """B1 × S3"""
+    history_of(root).begin(conversation="conv_1", turn="turn_1", step=1, call="c", paths=None)
+    (root / "a.txt").write_text("changed")
+    history = history_of(root, limits=SnapshotLimits(files=3))
+    history.settle("turn_1")
+    (told,) = history.of_conversation("conv_1")
+    assert (told.notes[0], told.changes, len(told.notes)) == (INTERRUPTED, (), 2)
+    assert told.notes[1].endswith(": what was changed is not recorded")
+    history.settle("turn_1")
+    assert history.of_conversation("conv_1") == [told]
+
+
+def test_what_there_was_no_time_to_look_through_is_said(root: Path) -> None:
+    """B1 × S3: the changes that were found are told."""
+    history_of(root).begin(conversation="conv_1", turn="turn_1", step=1, call="c", paths=None)
+    (root / "a.txt").write_text("changed")
+    history = history_of(root, limits=SnapshotLimits(seconds=0.0))
+    history.settle("turn_1")
+    (told,) = history.of_conversation("conv_1")
+    assert (told.notes[0], paths_of(told)) == (INTERRUPTED, ["a.txt"])
+    assert told.notes[1].endswith(": not everything that was changed is recorded")
+
+
+class Killed(BaseException):
+    """The end of a program, which nothing handles."""
+
+
+@pytest.mark.parametrize("error", [Killed, RuntimeError])
+def test_a_revert_that_breaks_off_is_finished_after_a_kill_and_undone_otherwise(
+    root: Path, error: type[BaseException]
+) -> None:
+    """B3 × S3: and not begun again later."""
+    before = picture(root)
+    history = history_of(root)
+    told = record(history, lambda: [(root / name).write_text("by the call") for name in ("a.txt", "run.sh")])
+    assert told is not None
+    after = picture(root)
+
+    def stop(step: int) -> None:
+        if step == 1:
+            assert picture(root) not in (before, after)
+            raise error
+
+    with pytest.raises(error):
+        history.revert([told], conversation="conv_1", turn="turn_1", on_step=stop)
+    reverted = error is Killed
+    for again in (history, history_of(root)):
+        assert [one.kind for one in again.of_conversation("conv_1")] == ["calls", "revert"][: 1 + reverted]
+        assert picture(root) == (before if reverted else after)
+
+
+def test_a_revert_that_cannot_be_finished_after_a_kill_is_undone(root: Path) -> None:
+    """B3 × S3: what a person put in the way stays."""
+    history = history_of(root)
+
+    def work() -> None:
+        (root / "a.txt").write_text("by the call")
+        shutil.rmtree(root / "src")
+
+    told = record(history, work)
+    assert told is not None
+
+    def stop(step: int) -> None:
+        if (root / "a.txt").read_text() != "by the call":
+            raise Killed
+
+    with pytest.raises(Killed):
+        history.revert([told], conversation="conv_1", turn="turn_1", on_step=stop)
+    shutil.rmtree(root / "src")
+    (root / "src").write_text("mine")
+    for again in (history_of(root), history_of(root)):
+        assert again.of_conversation("conv_1") == [told]
+        assert ((root / "a.txt").read_text(), (root / "src").read_text()) == ("by the call", "mine")
+
+
+def test_files_are_told_to_be_too_large_as_long_as_they_are(root: Path) -> None:
+    """A call that may write anything is told that it could not be undone (B1)."""
+    history = history_of(root, limits=SnapshotLimits(file_bytes=1000))
+    for size in (1000, 1001, 1000):
+        for number in range(7):
+            (root / f"{number}.bin").write_bytes(bytes(size))
+        notes = history.begin(conversation="conv_1", turn="turn_1", step=1, call=f"{size}", paths=None)
+        names = ", ".join(f"{number}.bin (0.0 MB)" for number in range(5))
+        large = f"too large to be recorded, so that no change of them can be undone: {names}, and 2 more"
+        assert notes == ([large] if size > 1000 else [])
+        history.end("turn_1", f"{size}")
+
+
 def test_pipes_and_odd_names_do_no_harm(root: Path) -> None:
     """B1"""
     history = history_of(root)
@@ -309,6 +401,52 @@ def test_what_somebody_else_changed_since_is_asked_about(root: Path) -> None:
     assert (root / "a.txt").read_text() == "one\ntwo\n"
     go_back(history, back)
     assert picture(root) == before
+
+
+def test_what_a_person_took_back_by_hand_is_no_conflict(root: Path) -> None:
+    """B3"""
+    before = picture(root)
+    history = history_of(root)
+    told = record(history, lambda: [(root / name).write_text("by the call") for name in ("a.txt", "new")])
+    (root / "a.txt").write_text("one\ntwo\n")
+    back = go_back(history, told)
+    assert (paths_of(back), picture(root)) == (["new"], before)
+
+
+def test_of_a_folder_with_another_mode_its_files_are_no_part(root: Path) -> None:
+    """One that is new, or was a file, goes back with all that is in it (B3)."""
+    history = history_of(root)
+
+    def work() -> None:
+        (root / "src" / "b.py").write_text("changed")
+        (root / "src").chmod(0o700)
+        (root / "a.txt").unlink()
+        for name in ("a.txt", "new"):
+            (root / name).mkdir()
+            (root / name / "inner").write_text(name)
+
+    told = record(history, work)
+    assert told is not None
+
+    def part(*paths: str) -> list[list[str]]:
+        return [paths_of(one) for one in limited([told], paths, history.contents)]
+
+    assert part("src") == [["src"]]
+    assert part("src/b.py") == [["src", "src/b.py"]]
+    assert part("a.txt") == part("a.txt/inner") == [["a.txt", "a.txt/inner"]]
+    assert part("new") == part("new/inner") == [["new", "new/inner"]]
+    assert part("none") == []
+
+
+def test_a_file_that_moved_in_two_calls_goes_back_under_both_names(root: Path) -> None:
+    """B3"""
+    history = history_of(root)
+    told = [
+        record(history, lambda: shutil.copy(root / "a.txt", root / "b.txt"), call="one"),
+        record(history, (root / "a.txt").unlink, call="two"),
+    ]
+    parts = limited([one for one in told if one is not None], ["b.txt"], history.contents)
+    assert [paths_of(one) for one in parts] == [["b.txt"], ["a.txt"]]
 
 
 def test_a_pipe_in_place_of_a_file_is_asked_about_and_gives_way_to_force(root: Path) -> None:

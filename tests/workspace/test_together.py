@@ -98,6 +98,18 @@ def kill_between(place: Path) -> None:
             child.wait()
 
 
+def test_what_is_deleted_is_forgotten_in_every_folder(place: Path) -> None:
+    """S1: of folders that are in use here, and of those that other programs used."""
+    write(place, "two", 2, "other.txt")
+    beside = histories_in(place)
+    first = beside.at(place / "one")
+    assert first is not None
+    assert len(first.of_conversation("conv_1")) == 1
+    beside.forget(["conv_1"])
+    kept = [history.of_conversation("conv_1", "conv_2") for history in (first, history_of(place / "two"))]
+    assert [[record.turn for record in records] for records in kept] == [[], ["turn_2"]]
+
+
 def test_where_one_is_not_as_it_was_left_none_is_touched(place: Path) -> None:
     (place / "two" / "new.txt").write_text("changed since")
     with pytest.raises(RevertConflict):

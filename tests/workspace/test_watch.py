@@ -17,7 +17,7 @@ from dragoman.workspace.full_scan import WholeLooks
 from dragoman.workspace.inotify import FolderWatch, covers
 from dragoman.workspace.known import Known
 from dragoman.workspace.states import SnapshotLimits
-from tests.workspace.folders import history_of, picture, record
+from tests.workspace.folders import history_of, open_files, picture, record
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has inotify")
 
@@ -77,6 +77,34 @@ def test_more_than_the_queue_holds_is_said_to_be_lost(root: Path, watch: FolderW
     assert watch.take() == {"": {"a.txt"}}
 
 
+def test_of_a_folder_that_another_one_replaced_nothing_is_reported(root: Path, watch: FolderWatch) -> None:
+    """B1: a folder that moved within the workspace is reported under its new name."""
+
+    def add(path: str) -> None:
+        folder = open_root(root / path)
+        watch.add(f"{path}/", folder.fd)
+        folder.close()
+
+    add("src")
+    add("src/deep")
+    (root / "src" / "deep").rename(root / "deep")
+    (root / "src").rename(root.parent / "away")
+    (root / "src").mkdir()
+    add("src")
+    add("deep")
+    watch.take()
+    for file in (root.parent / "away" / "x", root / "src" / "y", root / "deep" / "z"):
+        file.write_text("new")
+    assert watch.take() == {"src/": {"y"}, "deep/": {"z"}}
+    watch.begin_walk()
+    add("src")
+    watch.end_walk()  # the others are not there any more
+    for file in (root / "top", root / "src" / "y2", root / "deep" / "z2"):
+        file.write_text("new")
+    assert watch.take() == {"src/": {"y2"}}
+    assert watch.failed == ""
+
+
 def test_a_report_of_a_folder_covers_what_is_in_it() -> None:
     """B1"""
     reported = [{"": {"src"}}, {"lib/": {"x"}}]
@@ -84,6 +112,19 @@ def test_a_report_of_a_folder_covers_what_is_in_it() -> None:
     assert covers(reported, "lib/x")
     assert not covers(reported, "lib/y")
     assert not covers(reported, "lib")
+
+
+def test_what_a_new_ignore_file_hides_is_not_told_any_more(root: Path) -> None:
+    """B1: also deep below it. No look leaves the folder open."""
+    watched = Watched(root)
+    watched.changed()
+    before = open_files(root)
+    (root / "src" / ".gitignore").write_text("c.py\n")
+    assert "src/.gitignore" in watched.changed()
+    (root / "src" / "deep" / "c.py").write_text("hidden")
+    (root / "a.txt").write_text("shown")
+    assert watched.changed() == ["a.txt"]
+    assert open_files(root) == before
 
 
 def _fill_at_once(root: Path) -> None:
@@ -169,6 +210,11 @@ def test_ignore_rules_that_change_hold_from_the_next_turn_on(root: Path) -> None
     told = record(history, more, turn="turn_2")
     assert told is not None
     assert [change.path for change in told.changes] == ["new/seen", "src/seen"]
+
+    record(history, lambda: (root / "src" / ".gitignore").write_text("*.tmp\n"), turn="turn_3")
+    told = record(history, lambda: [(root / "src" / n).write_text("") for n in ("x.tmp", "y")], turn="turn_4")
+    assert told is not None
+    assert [change.path for change in told.changes] == ["src/y"]
 
 
 def test_what_is_looked_at_although_it_is_ignored_is_not_told_as_new(root: Path) -> None:

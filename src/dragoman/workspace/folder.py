@@ -213,6 +213,5 @@ def kind_of(mode: int) -> EntryKind:
 def paths_inside(root: Path, paths: Iterable[Path]) -> Iterator[str]:
     """Yield the paths that are inside the workspace, relative to it. The others are left out."""
     for path in paths:
-        relative = os.path.relpath(path.resolve(), root)
-        if relative != "." and not relative.startswith(".."):
-            yield Path(relative).as_posix()
+        if root in (whole := path.resolve()).parents:
+            yield whole.relative_to(root).as_posix()

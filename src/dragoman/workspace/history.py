@@ -389,9 +389,7 @@ class WorkspaceHistory:
     def _undo(self, file: SnapshotFile, record: ChangeRecord) -> list[Conflict]:
         """Undo the completed part of a revert that cannot be finished. Return what could not be undone."""
         back = inverse(record.changes)
-        left = carry_out(self.root, back, file.read, self.limits, repeated=True, to_the_end=True)
-        remove_left_overs(self.root, [change.path for change in record.changes])
-        return left
+        return carry_out(self.root, back, file.read, self.limits, repeated=True, to_the_end=True)
 
     def _recover(self, file: SnapshotFile, records: Records) -> None:
         """Finish or undo a revert that was in progress when its program died.

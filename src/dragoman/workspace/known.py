@@ -49,17 +49,9 @@ class Known:
         else:
             inside[name] = (status, state)
 
-    def below(self, path: str) -> list[str]:
-        """Everything in a folder and below it."""
-        found: list[str] = []
-        waiting = [f"{path}/"]
-        while waiting:
-            here = waiting.pop()
-            for name, (_, state) in self.folders.get(here, {}).items():
-                found.append(here + name)
-                if state.kind == "folder":
-                    waiting.append(f"{here}{name}/")
-        return found
+    def inside(self, path: str) -> list[str]:
+        """Return the entries of a folder."""
+        return [f"{path}/{name}" for name in self.folders.get(f"{path}/", ())]
 
 
 @dataclass(slots=True)

@@ -282,7 +282,7 @@ class Looker:
         state, status = read
         before = known[1] if known is not None else None
         if before is not None and before.kind == "folder" and state.kind != "folder":
-            for inner in sorted(self._known.below(whole), reverse=True):
+            for inner in self._known.inside(whole):
                 self._gone(inner)
             self._forget_folder(f"{whole}/")
         if before != state:
@@ -335,7 +335,7 @@ class Looker:
         if before is None:
             return
         if before.kind == "folder":
-            for inner in sorted(self._known.below(path), reverse=True):
+            for inner in self._known.inside(path):
                 self._gone(inner, hidden=hidden)
         self._known.set(path, None)
         self._forget_folder(f"{path}/")

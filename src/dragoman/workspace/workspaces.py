@@ -120,7 +120,7 @@ class Workspaces:
         if not name:
             return self.main
         if name not in self.named:
-            near = get_close_matches(name, self.named, n=1)
+            near = get_close_matches(name, self.named)
             hint = (
                 sentence("hint.did_you_mean", near=near[0])
                 if near
@@ -187,7 +187,7 @@ def _check_size(source: Path, limits: SnapshotLimits, left_out: set[Path]) -> No
     size = 0
     for files, entry in enumerate(_entries(source, left_out), start=1):
         with suppress(FileNotFoundError):  # Files may be deleted meanwhile.
-            size += entry.stat(follow_symlinks=False).st_size if entry.is_file(follow_symlinks=False) else 0
+            size += entry.stat().st_size if entry.is_file(follow_symlinks=False) else 0
         if files > limits.files or size > MOST_BYTES:
             raise BadRequest(
                 sentence("copy.too_big", source=source, files=limits.files, gigabytes=MOST_BYTES // 10**9)

@@ -17,6 +17,8 @@ from dragoman.messages.usage import Usage
 from dragoman.providers.catalog import Provider, load_catalog
 from dragoman.providers.models import Models
 from dragoman.providers.sign_in import Keys
+from dragoman.server.protocols.openai.chat import failure_body, status_of
+from dragoman.server.protocols.openai.reply import STOPPED, ReplyOver
 from dragoman.wire.scripted import Line, calls, fails, says
 from tests.later import Later
 from tests.loopback import loopback
@@ -220,6 +222,24 @@ async def test_a_turn_that_fails_is_an_error_in_openais_form(tmp_path: Path) -> 
         with pytest.raises(openai.InternalServerError, match="no such luck"):
             await eager.chat.completions.create(model=MODEL, messages=[user("Hi")])
         assert len(await conversations(site)) == 2
+
+
+@pytest.mark.parametrize(
+    ("over", "status", "code"),
+    [
+        (ReplyOver("cancelled"), 409, "cancelled"),
+        (ReplyOver("error", kind="refusal"), 400, "content_filter"),
+        (ReplyOver("error", kind="context_overflow"), 400, "context_length_exceeded"),
+        (ReplyOver("error", kind="rate_limit"), 429, "rate_limit"),
+        (ReplyOver("error", kind=STOPPED), 503, STOPPED),
+        (ReplyOver("error", kind="auth"), 502, "auth"),
+    ],
+)
+def test_a_failure_has_the_status_by_which_an_sdk_tries_again(
+    over: ReplyOver, status: int, code: str
+) -> None:
+    """F3"""
+    assert (status_of(over), failure_body(over)["code"]) == (status, code)
 
 
 async def test_a_limit_of_tokens_is_the_callers(tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ import pytest
 
 from dragoman import Agent
 from dragoman.conversation.tree import Tree
-from dragoman.messages.message import CallState
+from dragoman.messages.message import CallState, Message, Text, ToolCall, ToolResult
 from dragoman.server.auth import key_hash
+from dragoman.server.protocols.openai.find_conversation import KnownCall, Shown, Utterance, end_of
 from dragoman.wire.scripted import calls, says
 from tests.later import Later
 from tests.protocols.openai.callers import MODEL, called, conversations, result, user
@@ -63,12 +64,16 @@ async def test_a_history_from_elsewhere_is_stored_with_its_calls(tmp_path: Path)
     called_before: Any = {
         "role": "assistant",
         "content": None,
-        "tool_calls": [{"id": "x1", "type": "function", "function": {"name": "look", "arguments": "{}"}}],
+        "tool_calls": [
+            {"id": id, "type": "function", "function": {"name": "look", "arguments": arguments}}
+            for id, arguments in (("x1", "{}"), ("x2", '{"at'))
+        ],
     }
     history: list[Any] = [
         user("Look"),
         called_before,
         result("x1", "a cat"),
+        result("x2", "nothing"),
         {"role": "assistant", "content": "I see a cat."},
         user("Which colour?"),
     ]
@@ -84,8 +89,9 @@ async def test_a_history_from_elsewhere_is_stored_with_its_calls(tmp_path: Path)
             "Which colour?",
             "Black.",
         ]
-        (call,) = messages[1].calls
+        call, broken = messages[1].calls
         assert (call.state, call.result and call.result.text) == (CallState.COMPLETED, "a cat")
+        assert (call.raw, broken.raw, broken.arguments) == (None, '{"at', {})
         with pytest.raises(openai.BadRequestError, match="no tool output"):
             await client.chat.completions.create(model=MODEL, messages=[history[0], called_before, user("?")])
 
@@ -215,6 +221,16 @@ async def test_results_stay_with_their_calls_where_ids_come_again(tmp_path: Path
             assert results == ["not here", "nor here", "here it is"]
         with pytest.raises(openai.BadRequestError, match="no tool output"):
             await client.chat.completions.create(model=MODEL, messages=[*history[:-1], user("And?")])
+
+
+@pytest.mark.parametrize(("id", "found"), [("call_1", "answer"), ("call_2", None)])
+def test_a_call_of_the_server_is_known_by_its_id(id: str, found: str | None) -> None:
+    """A person may have changed its result since the caller got it (F1)."""
+    call = ToolCall("call_1", "add", {"a": 1}, None, CallState.COMPLETED, ToolResult("changed"))
+    answer = Message("answer", "conv", "ask", "assistant", (call, Text("Done.")), "turn")
+    messages = [Message("ask", "conv", None, "user", (Text("Add."),), "turn"), answer]
+    history = [Utterance("user", "Add."), Utterance("assistant", "Done.")]
+    assert end_of(history, [KnownCall(id, Shown("add", '{"a": 1}', "3"))], messages) == found
 
 
 async def test_the_same_words_with_other_results_are_another_conversation(tmp_path: Path) -> None:

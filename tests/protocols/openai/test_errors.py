@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from dragoman.errors import StoreUnavailable
+from dragoman.server.protocols.openai.api_errors import response_to
 from dragoman.wire.scripted import calls, fails, says
 from tests.later import Later
 from tests.protocols.openai.callers import (
@@ -54,6 +56,7 @@ async def test_a_wrong_key_and_an_unknown_model_are_the_sdks_own_errors(tmp_path
             with pytest.raises(openai.NotFoundError) as missing:
                 await asking
             assert (missing.value.code, missing.value.param) == ("model_not_found", "model")
+            assert "GET /v1/models" in str(missing.value)
         with pytest.raises(openai.NotFoundError):
             await client.models.retrieve("gpt-nothing")
         with pytest.raises(openai.NotFoundError) as nowhere:
@@ -138,6 +141,27 @@ async def test_what_responses_cannot_do_is_refused(tmp_path: Path) -> None:
             assert answer.status == 400, (field, value, answer.body)
             assert answer.body["error"].keys() == {"message", "type", "param", "code"}, (field, value)
             assert await conversations(site) == [], (field, value)
+
+
+@pytest.mark.parametrize(("retryable", "again"), [(True, "1"), (False, "30")])
+def test_a_store_that_is_gone_says_when_to_try_again(retryable: bool, again: str) -> None:
+    """F3 × S3"""
+    answer = response_to(StoreUnavailable("the store", "see to it", retryable=retryable))
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, again)
+
+
+async def test_fields_that_exclude_each_other_are_named(tmp_path: Path) -> None:
+    """F3: a field alone is taken."""
+    async with served(tmp_path, [says("Hello!")] * 2) as site:
+        for first, second, named in (
+            ({"background": True}, {"store": False}, "store"),
+            ({"previous_response_id": "resp_1"}, {"conversation": "conv_1"}, "conversation"),
+        ):
+            answer = await site.ask("POST", "/v1/responses", {**RESPONSE, **first, **second})
+            assert (answer.status, answer.body["error"]["param"]) == (400, named)
+            assert answer.body["error"]["code"] == "mutually_exclusive_parameters"
+        for field in ({"background": True, "store": True}, {"store": False}):
+            assert (await site.ask("POST", "/v1/responses", {**RESPONSE, **field})).status == 200
 
 
 async def test_requests_that_nobody_would_send_are_errors_in_openais_form(tmp_path: Path) -> None:

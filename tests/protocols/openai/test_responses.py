@@ -117,7 +117,7 @@ async def test_a_history_may_come_with_the_input(tmp_path: Path) -> None:
 
 async def test_items_of_ours_may_be_named_by_their_ids(tmp_path: Path) -> None:
     """The AI SDK does so from the second message on, and the chat continues in its conversation (F1, F3)."""
-    script = [Line("Hello!", thinks="Hm."), says("Again!")]
+    script = [Line("Hello!", thinks="Hm."), says("Again!"), says("Again!")]
     async with called(tmp_path, script) as (client, site):
         first = await client.responses.create(model=MODEL, input="Hi")
         named: list[Any] = [{"type": "item_reference", "id": item.id} for item in first.output]
@@ -125,7 +125,11 @@ async def test_items_of_ours_may_be_named_by_their_ids(tmp_path: Path) -> None:
         assert second.output_text == "Again!"
         said = [(one.role, one.text) for one in model_of(site.runtime).requests[1].messages]
         assert said == [("user", "Hi"), ("assistant", "Hello!"), ("user", "Again?")]
-        assert len(await conversations(site)) == 1
+        (conversation,) = await conversations(site)
+        asked, *_ = (await site.runtime.store.messages(conversation))[0]
+        mine: Any = {"type": "item_reference", "id": asked.id}
+        await client.responses.create(model=MODEL, input=[mine, *named, user("Again?")])
+        assert [(one.role, one.text) for one in model_of(site.runtime).requests[2].messages] == said
         unknown: Any = {"type": "item_reference", "id": "msg_nope"}
         with pytest.raises(openai.BadRequestError, match="Unknown item 'msg_nope'"):
             await client.responses.create(model=MODEL, input=[unknown, user("Hi")])
@@ -207,6 +211,8 @@ async def test_calls_of_the_callers_tools(tmp_path: Path) -> None:
             read = await client.responses.retrieve(one.id)
             assert [item.id for item in read.output] == [item.id for item in one.output]
             assert read.usage == one.usage
+            assert read.previous_response_id == one.previous_response_id
+        assert third.previous_response_id == second.id
         items = await client.responses.input_items.list(second.id, order="asc")
         assert [item.type for item in items.data] == ["function_call_output"] * 2
         (conversation,) = await conversations(site)
@@ -225,6 +231,8 @@ async def test_an_answer_of_a_type(tmp_path: Path) -> None:
         reply = await client.responses.parse(model=MODEL, input="Which city?", text_format=City)
         assert reply.output_parsed == City(name="Rome", people=3)
         read = await client.responses.retrieve(reply.id)
+        assert read.text is not None
+        assert read.text.to_dict()["format"]["strict"] is True
         assert City.model_validate_json(read.output_text).people == 3
 
 

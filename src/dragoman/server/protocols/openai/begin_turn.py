@@ -80,7 +80,8 @@ async def options_for(
         try:
             services.model(model)
         except NotFound:
-            raise NotFound("model", model, "List the models with GET /v1/models.") from None
+            what = f"Unknown model {model!r}. List the models with GET /v1/models."
+            raise ApiRefusal(what, "model", status=404, code="model_not_found") from None
         except DragomanError as error:
             raise ApiRefusal(str(error), "model", status=404, code="model_not_found") from error
     return turn_options(
