@@ -4,6 +4,7 @@ C11)."""
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Generator
 from contextlib import suppress
 from pathlib import Path
@@ -33,8 +34,11 @@ def _said(call: ToolCall) -> str:
     return call.result.text
 
 
-async def test_each_change_of_a_call_is_stored_with_its_time(tmp_path: Path) -> None:
-    """C1"""
+async def test_each_change_of_a_call_is_stored_with_its_time(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log has one line for the end of each, with how long it took (C1, O2)."""
+    caplog.set_level(logging.INFO, "dragoman.turn")
     async with runtime_with(tmp_path, [calls("add", a=1, b=2), says("3")], tools=[add]) as runtime:
         turn = await runtime.send("go")
         await turn.result()
@@ -43,6 +47,11 @@ async def test_each_change_of_a_call_is_stored_with_its_time(tmp_path: Path) -> 
     assert [fact.type for fact in of_call] == ["call_started", "call_finished"]
     assert all(fact.at > 0 for fact in facts)
     assert [fact.at for fact in facts] == sorted(fact.at for fact in facts)
+    call, whole = (vars(record) for record in caplog.records if hasattr(record, "seconds"))
+    assert (call["tool"], call["state"]) == ("add", "completed")
+    assert call["seconds"] == pytest.approx(of_call[1].at - of_call[0].at, abs=0.01)
+    assert (whole["state"], whole["steps"], whole["calls"]) == ("completed", 2, 1)
+    assert whole["seconds"] == round(facts[-1].at - facts[0].at, 3)
 
 
 async def test_results_stand_in_call_order_whichever_comes_first(tmp_path: Path) -> None:

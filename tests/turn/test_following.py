@@ -14,7 +14,7 @@ from dragoman.errors import NotFound, StoreUnavailable
 from dragoman.messages.events import Event, MessageAdded, StepStart, TextDelta, TurnEnd
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.turns import Change, Started, StoredEvent
-from dragoman.turn.live.event_log import owner_of
+from dragoman.turn.live.event_log import number_before, owner_of
 from dragoman.wire.scripted import calls, says
 from tests.fork_server import python
 from tests.patience import PATIENCE
@@ -229,6 +229,12 @@ class GoneAtTheRequest(SqliteStore):
 
 
 SAID = "word " * 10
+
+
+def test_the_number_of_an_event_tells_which_owner_published_it() -> None:
+    for epoch in (1, 2, 7):
+        first, last = number_before(epoch) + 1, number_before(epoch + 1)
+        assert (owner_of(first), owner_of(last)) == (epoch, epoch)
 
 
 async def test_after_a_write_that_failed_nothing_is_told(tmp_path: Path) -> None:

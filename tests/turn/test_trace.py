@@ -18,10 +18,12 @@ from dragoman.turn.facts import (
     ApprovalAsked,
     CallFinished,
     CallMade,
+    CallsMade,
     CallStarted,
     Compacted,
     CompactionStarted,
     Fact,
+    InnerCall,
     ModelAsked,
     QuestionAnswered,
     ReplyReceived,
@@ -90,6 +92,24 @@ def test_calls_stand_side_by_side_with_what_they_waited_for() -> None:
     assert (two.because.kind, two.because.at) == ("answer", 105.0)
     assert [(wait.asked, wait.answered, wait.verdict) for wait in two.waits] == [(102.0, 105.0, "allow")]
     assert (trace.usage.input, trace.usage.output) == (30, 10)
+
+
+def test_the_calls_of_a_program_follow_its_own() -> None:
+    """O3, G2"""
+    facts = _turn(
+        RequestBuilt(1, 1, "msg_2", "m", at=101.0),
+        ReplyReceived(1, "msg_2", (CallMade("c1", "run"),), at=102.0),
+        CallStarted("c1", at=103.0),
+        CallsMade("c1", (InnerCall("i1", "a", "x"), InnerCall("i2", "b", "y")), at=104.0),
+        CallStarted("i1", at=105.0),
+        CallFinished("i1", CallState.COMPLETED, at=106.0),
+    )
+    trace = trace_turn("t", "c", facts)
+    assert [(one.id, one.tool, one.made, one.parent, one.state) for one in trace.calls] == [
+        ("c1", "run", 102.0, None, "running"),
+        ("i1", "a", 104.0, "c1", "completed"),
+        ("i2", "b", 104.0, "c1", "pending"),
+    ]
 
 
 def test_each_attempt_is_told_with_its_wait_and_its_reason() -> None:
