@@ -300,6 +300,25 @@ async def test_a_question_survives_a_restart(tmp_path: Path) -> None:
     assert ran == ["a"]
 
 
+async def test_a_call_that_fits_no_more_when_it_is_allowed_fails(tmp_path: Path) -> None:
+    """After a restart, the tool has other parameters (P6 × R2)."""
+
+    @tool(name="delete")
+    def delete_number(number: int) -> str:
+        """Delete the file of this number."""
+        raise AssertionError("it does not run")
+
+    async with runtime_with(tmp_path, [calls("delete", path="a")], tools=[delete], allow=()) as first:
+        turn = await first.send("go")
+        assert await turn.reached("waiting")
+        question = turn.question
+    async with runtime_with(tmp_path, [says("ok")], tools=[delete_number], allow=()) as second:
+        await second.answer(question, allow_once())
+        call = only_call(await second.turn(turn.id).result())
+    assert call.state is CallState.FAILED
+    assert "number" in str(call.result)
+
+
 async def test_an_answer_is_bound_to_the_arguments_that_were_shown(tmp_path: Path) -> None:
     """P6"""
     async with runtime_with(tmp_path, [calls("delete", path="a")], tools=[delete], allow=()) as runtime:

@@ -268,6 +268,42 @@ async def test_of_a_deleted_turn_nothing_is_told_any_more(tmp_path: Path, elsewh
         assert elsewhere or runtime.bus.rest(turn.id, 0) is None
 
 
+class GoneOnce(SqliteStore):
+    gone = True
+
+    async def put_events(self, events: Sequence[StoredEvent], epochs: Mapping[str, int]) -> None:
+        """Fail the first time."""
+        if self.gone:
+            self.gone = False
+            raise StoreUnavailable("the store", "it is gone for a moment", retryable=True)
+        await super().put_events(events, epochs)
+
+
+async def test_events_whose_write_failed_are_written_again(tmp_path: Path) -> None:
+    """E2: a follower gets them also if no other event comes after them."""
+    may_end = asyncio.Event()
+
+    @tool
+    async def hold() -> str:
+        """Wait."""
+        await may_end.wait()
+        return "held"
+
+    script = [calls("hold"), says("done")]
+    async with (
+        asyncio.timeout(PATIENCE),
+        runtime_with(tmp_path, script, store=GoneOnce(tmp_path / "chat.db"), tools=[hold]) as owner,
+        runtime_with(tmp_path, [], adopts=False) as follower,
+    ):
+        turn, types = await owner.send("go"), []
+        async for event in follower.turn(turn.id).events():
+            types.append(event.type)
+            if event.type == "call.start":
+                may_end.set()
+    assert types[0] == "turn.start"
+    assert types[-1] == "turn.end"
+
+
 class Silent(SqliteStore):
     async def put_events(self, events: Sequence[StoredEvent], epochs: Mapping[str, int]) -> None:
         """As if the process had ended before."""

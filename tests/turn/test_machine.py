@@ -50,7 +50,8 @@ def test_a_turn_without_calls_goes_straight_to_its_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("calls", "finish", "rounds"), [((), "stop", 0), ((), "pause", 1), ((CallMade("c1", "rm"),), "tool_calls", 1)]
+    ("calls", "finish", "rounds"),
+    [((), "stop", 0), ((), "pause", 1), ((CallMade("c1", "rm"),), "tool_calls", 1)],
 )
 def test_a_round_is_a_reply_after_which_tools_ran(
     calls: tuple[CallMade, ...], finish: str, rounds: int

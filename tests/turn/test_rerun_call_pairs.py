@@ -43,9 +43,9 @@ async def test_a_call_of_who_was_handed_to_is_decided_about_as_theirs(tmp_path: 
         assert "I am b." in model_of(runtime).requests[-1].system
 
 
-@pytest.mark.parametrize(("chosen", "prompt"), [({}, "I am a."), ({"agent": "c"}, "I am c.")])
+@pytest.mark.parametrize(("chosen", "prompt"), [(None, "I am a."), ("c", "I am c.")])
 async def test_the_agent_that_made_the_call_makes_it_anew(
-    tmp_path: Path, chosen: dict[str, str], prompt: str
+    tmp_path: Path, chosen: str | None, prompt: str
 ) -> None:
     """It does so although the user chose another agent since, but not if they name one (T10 × T14)."""
     agents = [Agent(name=name, prompt=f"I am {name}.") for name in "abc"]
@@ -54,7 +54,7 @@ async def test_the_agent_that_made_the_call_makes_it_anew(
         chat = await runtime.conversation(agent="a")
         (made,) = calls_of((await (await chat.send("go")).result()).messages)
         await chat.change(agent="b")
-        await (await chat.rerun_call(made.id, result="y", **chosen)).result()
+        await (await chat.rerun_call(made.id, result="y", agent=chosen)).result()
         assert prompt in model_of(runtime).requests[-1].system
 
 

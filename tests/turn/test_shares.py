@@ -101,7 +101,10 @@ def test_a_link_leaves_out_what_it_omits(omitted: Omitted) -> None:
     gone: list[Any] = [*SHOWN[omitted]] if omitted != "arguments" else []
     expected = [part for part in parts() if part not in gone]
     if omitted == "results":
-        expected = [("call", "run", "completed", {HIDDEN: [HIDDEN, 1]}) if p in SHOWN["program"] else p for p in expected]
+        expected = [
+            ("call", "run", "completed", {HIDDEN: [HIDDEN, 1]}) if p in SHOWN["program"] else p
+            for p in expected
+        ]
     if omitted == "arguments":
         expected = [part[:-1] if part[0] == "call" else part for part in expected]
     assert parts(omitted) == expected

@@ -75,7 +75,6 @@ async def keep_what_came(log: TurnLog, signals: Signals, finish: str, torn: Appe
         log_call(log, call)
     if torn is not None:
         log.publish(MessageEnd(finish, message=torn.id))
-    await signals.collect()
     await take_in_steering(log, signals)  # Keep user messages, although the turn does not answer them.
 
 
