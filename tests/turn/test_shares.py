@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import JsonValue
 
 from dragoman.conversation.sharing import OMITTED, Omitted
 from dragoman.conversation.tree import Conversation
@@ -31,7 +32,7 @@ from tests.runtimes import runtime_with
 
 DAY = 24 * 3600
 HIDDEN = "‹hidden›"
-PRIVATE = {"name": "Rumpel", "whole name": "Rumpelstiltskin", "empty": ""}
+PRIVATE: dict[str, JsonValue] = {"name": "Rumpel", "whole name": "Rumpelstiltskin", "empty": ""}
 CONVERSATION = Conversation("conv_1", "For Rumpel", settings={"private": PRIVATE})
 FILE = File("text/plain", blob="b", name="of Rumpel.txt")
 DONE = ToolResult("done by Rumpel", attachments=(FILE,))
@@ -132,7 +133,7 @@ async def test_a_share_lasts_from_a_second_to_a_year(
                     await make(seconds=seconds)
             else:
                 share = (await make(seconds=seconds)).share
-                assert (share.kind, share.expires - share.created) == (kind, lasts)
+                assert (share.kind, share.expires) == (kind, share.created + lasts)
         assert len(await chat.shares()) == (2 if lasts is not None else 0)
 
 
