@@ -108,6 +108,9 @@ async def test_more_turns_than_there_are_places_wait_their_turn(opened: Opened) 
     gate = Gate()
     async with opened(gate_then_done, tools=[gate.tool], turn_limits=TurnLimits(2)) as runtime:
         turns = [await runtime.send(f"{n}") for n in range(5)]
+        here = [runtime.bus.here(turn.id) is not None for turn in turns]
+        assert here == [True, True, False, False, False]  # the first two begin without the queue
+        assert [await turn.resume() for turn in turns[:2]] == [True, True]
         await until(lambda: gate.running == 2)
         gate.open.set()
         for turn in turns:
@@ -172,7 +175,7 @@ async def test_a_turn_that_met_a_limit_begins_when_there_is_a_place(tmp_path: Pa
         asyncio.timeout(PATIENCE),
     ):
         first = await runtime.send("one")
-        assert runtime.bus.here(first.id) is not None  # it began at once, without the queue
+        await until(lambda: runtime.bus.here(first.id) is not None)  # it has the place
         second = await runtime.send("two")
         await until(lambda: jobs.put_off == [second.id])
         await first.cancel()

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
+from dragoman import allow_once, release
 from dragoman.conversation.sharing import OMITTED, Omitted
 from dragoman.conversation.tree import Conversation
-from dragoman.errors import BadRequest
+from dragoman.errors import BadRequest, Forbidden
 from dragoman.messages.message import (
     CallState,
     Error,
@@ -27,8 +28,8 @@ from dragoman.messages.message import (
 )
 from dragoman.turn.api.conversation_handle import ConversationHandle
 from dragoman.turn.api.shared_view import shown_to_anyone
-from dragoman.wire.scripted import says
-from tests.runtimes import runtime_with
+from dragoman.wire.scripted import calls, says
+from tests.runtimes import add, calls_of, runtime_with
 
 DAY = 24 * 3600
 HIDDEN = "‹hidden›"
@@ -139,9 +140,9 @@ async def test_a_share_lasts_from_a_second_to_a_year(
 
 async def test_a_conversation_has_a_hundred_members_and_shares(tmp_path: Path) -> None:
     async def refused(chat: ConversationHandle) -> None:
-        for add in (lambda: chat.share("eve"), chat.invite, chat.link):
+        for way in (lambda: chat.share("eve"), chat.invite, chat.link):
             with pytest.raises(BadRequest, match="100"):
-                await add()
+                await way()
 
     async with runtime_with(tmp_path, [says("Hello.")]) as runtime:
         chat = await runtime.conversation()
@@ -169,3 +170,25 @@ async def test_a_link_names_a_message_of_the_branch_and_parts_there_are(tmp_path
         assert (link.upto, link.omits, link.role) == (said.id, ("files", "reasoning"), "reads")
         assert [one["role"] for one in json.loads(link.frozen or "")["messages"]] == ["user"]
         assert (await chat.link()).share.frozen is None
+
+
+async def test_who_answers_for_the_sender_changes_nothing(tmp_path: Path) -> None:
+    """The owner may allow or release what a member's turn does, but only as it is (V2)."""
+    script = [calls("add", a=1, b=2), says("3")]
+    options: dict[str, Any] = {"tools": [add], "ask": ["add"], "review": "always"}
+    async with runtime_with(tmp_path, script, **options) as runtime:
+        chat = await runtime.conversation()
+        await chat.share("bob", "takes_part")
+        turn = await chat.send("go", by="bob")
+        for changed, unchanged in ((allow_once({"a": 1, "b": 3}), allow_once()), (release("4"), release())):
+            question = await anext(aiter(turn.asked()))
+            with pytest.raises(Forbidden):
+                await runtime.answer(question.id, changed)
+            with pytest.raises(Forbidden):
+                await runtime.commands.steer(turn.id, "and now?", by="eve")
+            settled = await runtime.answer(question.id, unchanged)
+            assert settled.answer is not None
+            assert settled.answer.lent
+        (call,) = calls_of((await turn.result()).messages)
+        assert call.result is not None
+        assert call.result.text == "3"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -495,22 +497,28 @@ async def test_a_request_that_a_plugin_had_repeated_is_two_attempts(tmp_path: Pa
 
 
 async def test_a_call_that_opened_a_sub_agent_names_its_turn(tmp_path: Path) -> None:
-    """O3, R4"""
+    """A damaged conversation of another call does not hide it (O3, R4)."""
 
     def script(request: Request) -> Line:
         inner = any(part.text == "inner" for part in request.messages[0].parts if part.type == "text")
         if inner:
             return says("done")
         place = sum(message.role == "assistant" for message in request.messages)
-        outer = (calls("task", agent="clerk", request="inner"), says("all done"))
+        task = calls("task", agent="clerk", request="inner")
+        outer = (task + task, says("all done"))
         return outer[place]
 
     async with runtime_with(tmp_path, script, tools=[add], agents=[Agent(name="clerk")]) as runtime:
         turn = await runtime.send("outer")
         await asyncio.wait_for(turn.result(), 30)
-        (call,) = (await turn.trace()).calls
-        assert call.opened is not None
-        assert (await runtime.turn(call.opened).trace()).agent == "clerk"
+        opened = [call.opened for call in (await turn.trace()).calls]
+        assert [(await runtime.turn(str(id)).trace()).agent for id in opened] == ["clerk", "clerk"]
+        for id in opened:
+            row = await runtime.store.turn(str(id))
+            with closing(sqlite3.connect(tmp_path / "chat.db")) as db, db:
+                db.execute("UPDATE conversations SET settings = '{' WHERE id = ?", [row.conversation])
+            left = [call.opened for call in (await turn.trace()).calls]
+            assert left == [None, opened[1] if id == opened[0] else None]
 
 
 @pytest.mark.parametrize("text", ["", "something else"])
