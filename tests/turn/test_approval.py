@@ -287,8 +287,8 @@ async def test_a_cancel_from_another_process_is_heard(tmp_path: Path) -> None:
             assert (await asyncio.wait_for(turn.result(), PATIENCE)).state == "cancelled"
 
 
-async def test_a_question_survives_a_restart(tmp_path: Path) -> None:
-    """P6"""
+async def test_a_question_survives_a_restart(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The end of the program is no error of its turn (P6, S2)."""
     async with runtime_with(tmp_path, [calls("delete", path="a")], tools=[delete], allow=()) as first:
         turn = await first.send("go")
         assert await turn.reached("waiting")
@@ -298,6 +298,7 @@ async def test_a_question_survives_a_restart(tmp_path: Path) -> None:
         await second.answer(question, allow_once())
         assert (await second.turn(turn.id).result()).text == "gone"
     assert ran == ["a"]
+    assert "broke off" not in caplog.text
 
 
 async def test_a_call_that_fits_no_more_when_it_is_allowed_fails(tmp_path: Path) -> None:

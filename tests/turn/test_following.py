@@ -237,7 +237,9 @@ def test_the_number_of_an_event_tells_which_owner_published_it() -> None:
         assert (owner_of(first), owner_of(last)) == (epoch, epoch)
 
 
-async def test_after_a_write_that_failed_nothing_is_told(tmp_path: Path) -> None:
+async def test_after_a_write_that_failed_nothing_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """Clients did not receive the start of the reply, so they do not receive its text either. The next owner
     of the turn requests the reply again (E2 × S3)."""
     store, script = GoneAtTheRequest(tmp_path / "chat.db"), [says(SAID, waits=0.02)] * 2
@@ -250,6 +252,7 @@ async def test_after_a_write_that_failed_nothing_is_told(tmp_path: Path) -> None
     texts = {owner_of(event.seq) for event in told if isinstance(event, TextDelta)}
     assert starts == [2]
     assert texts == {2}
+    assert "broke off; trying again" in caplog.text
 
 
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["here", "in another process"])
