@@ -206,6 +206,20 @@ async def test_a_rejection_may_end_the_turn(tmp_path: Path) -> None:
         assert len(model_of(runtime).requests) == 1
 
 
+async def test_a_denial_by_a_rule_stops_no_turn(tmp_path: Path) -> None:
+    """Nor does an allowed call beside it (P4)."""
+    script = [calls("delete", path="a") + calls("delete", path="b"), says("ok")]
+    async with runtime_with(
+        tmp_path, script, tools=[delete], allow=(), deny=["files.delete:b"], on_reject="stop"
+    ) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        await turn.answer(turn.question, allow_once())
+        result = await turn.result()
+    assert [call.state for call in calls_of(result.messages)] == [CallState.COMPLETED, CallState.REJECTED]
+    assert result.text == "ok"
+
+
 async def test_arguments_may_be_edited_and_the_model_is_told(tmp_path: Path) -> None:
     """P3"""
     async with runtime_with(

@@ -8,6 +8,7 @@ import logging
 from collections.abc import AsyncIterator, Generator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import JsonValue
@@ -17,6 +18,7 @@ from dragoman import (
     ToolContext,
     ToolFailed,
     allow_once,
+    release,
     reply,
     tool,
 )
@@ -329,6 +331,40 @@ async def test_who_waits_for_a_person_keeps_no_place_from_others(tmp_path: Path)
         said = [_said(call) for call in calls_of((await turn.result()).messages)]
     assert said == ["yes yes", "yes", "yes yes", "gave up", "3"]
     assert most == 1
+
+
+@pytest.mark.parametrize(
+    ("review", "why"),
+    [("never", "the call is completed"), ("always", "the tool did not wait for the answer")],
+)
+async def test_a_question_that_its_tool_did_not_wait_for_is_closed(
+    tmp_path: Path, review: Any, why: str
+) -> None:
+    """C8 × P5"""
+    gate = asyncio.Event()
+    asking: list[asyncio.Future[JsonValue]] = []
+
+    @tool
+    async def asks_aside(context: ToolContext) -> str:
+        """Ask, and return."""
+        asking.append(asyncio.ensure_future(context.ask("Well?")))
+        await gate.wait()
+        return "done"
+
+    script = [calls("asks_aside"), says("ok")]
+    async with runtime_with(tmp_path, script, tools=[asks_aside], review=review) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        id = turn.question
+        gate.set()
+        async for question in turn.asked():
+            if question.kind == "review":
+                await turn.answer(question, release())
+        assert _said(only_call(await turn.result())) == "done"
+        question = await runtime.store.question(id)
+        assert (question.open, question.closed) == (False, why)
+        with pytest.raises(ToolFailed, match="the call is over"):
+            await asking[0]
 
 
 async def test_who_asks_again_while_it_waits_for_a_place_takes_one(tmp_path: Path) -> None:

@@ -413,8 +413,15 @@ def test_a_program_without_a_loop_gets_a_value(tmp_path: Path) -> None:
 def test_a_type_that_cannot_be_described_is_refused() -> None:
     class Strange: ...
 
-    with pytest.raises(ConfigError, match="pydantic cannot describe"):
+    class Silent:
+        @classmethod
+        def __get_pydantic_core_schema__(cls, *_: object) -> Any:
+            raise LookupError
+
+    with pytest.raises(ConfigError, match=r"pydantic cannot describe .*: Unable to generate .*"):
         Output(Strange)
+    with pytest.raises(ConfigError, match=r"pydantic cannot describe .*: LookupError$"):
+        Output(Silent)
 
 
 @given(st.lists(st.integers() | st.text() | st.dictionaries(st.text(), st.booleans())))

@@ -10,7 +10,7 @@ import pytest
 
 from dragoman import Plugin, Runtime
 from dragoman.errors import BadRequest, ConfigError, NotFound
-from dragoman.messages.message import Message, Text
+from dragoman.messages.message import File, Message, Reasoning, Text
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.turn.api.conversation_handle import ConversationHandle
 from dragoman.turn.plugin import Appender
@@ -36,6 +36,26 @@ async def test_a_word_that_nobody_knows_begins_no_turn(
         with pytest.raises((BadRequest, NotFound, ConfigError), match=said):
             await chat.send("Hello?", **options)
         assert await chat.messages() == []
+        assert await runtime.store.turns(chat.id) == []
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ("", "blank"),
+        ([], "blank"),
+        ([Text(" "), Text("")], "blank"),
+        ([File("image/png")], "file"),
+        ([Text("see"), File("image/png", url="file:///etc/passwd")], "address"),
+        ([Text("see"), Reasoning("hm")], "Reasoning"),
+        (5, "5"),
+    ],
+)
+async def test_a_message_that_says_nothing_begins_no_turn(tmp_path: Path, parts: Any, said: str) -> None:
+    async with runtime_with(tmp_path, [says("Hello.")]) as runtime:
+        chat = await runtime.conversation()
+        with pytest.raises(BadRequest, match=said):
+            await chat.send(parts)
         assert await runtime.store.turns(chat.id) == []
 
 
