@@ -100,10 +100,16 @@ async def test_the_model_of_the_other_agent_answers(tmp_path: Path) -> None:
     agents = [Agent(name="first", model="small", handoffs=("large",)), Agent(name="large", model="large")]
     options: dict[str, Any] = {"agents": agents, "plugins": [Sees()], "allow": ["*"]}
     async with Runtime(tmp_path / "chat.db", model=lambda name: made[name or "small"], **options) as runtime:
-        result = await (await runtime.send("go", agent="first")).result()
+        turn = await runtime.send("go", agent="first")
+        result = await turn.result()
         assert result.text == "deep"
+        layers = await turn.request()
+        assert (layers.model, layers.agent) == ("large", "large")
+        other = await runtime.send("go", agent="large", model="small")
+        assert (await other.request()).model == "small"
+        await other.cancel()
         assert [m.model for m in result.messages if m.role == "assistant"] == ["small", "large"]
-    assert seen == [("first", "small"), ("large", "large")]
+    assert seen[:2] == [("first", "small"), ("large", "large")]
 
 
 @tool(pattern="number")

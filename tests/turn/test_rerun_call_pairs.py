@@ -110,7 +110,9 @@ async def test_a_call_that_was_copied_can_be_made_anew(tmp_path: Path, how: str)
         else:
             copy = await runtime.import_conversation(await runtime.export(chat.id))
         _, last = calls_of(await copy.messages())
+        question = [message.id for message in await copy.messages() if message.role == "user"][-1]
         again = await (await copy.rerun_call(last.id, arguments={"what": "z"})).result()
+        assert (await runtime.store.turn(again.id)).message == question
         assert RAN == ["x", "y", "z"]
         shown = [call.arguments["what"] for call in calls_of(await copy.messages())]
         assert (again.text, shown) == ("z", ["x", "z"])

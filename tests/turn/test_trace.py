@@ -185,6 +185,8 @@ def test_a_summary_that_nobody_goes_on_with_is_over_when_the_next_request_is_mad
         ModelAsked("", "acme/large", Usage(90, 10), at=103.0),
     )
     trace = trace_turn("t", "c", facts)
+    tracer = Tracer("t", "c")
+    assert [_ended(tracer, fact) for fact in facts] == ["", "", "Compaction", ""]
     [left] = trace.compactions
     assert (left.ended, left.error, left.usage) == (102.0, "stopped", None)
     assert trace.steps[0].requests[0].usage == Usage(90, 10)
