@@ -105,8 +105,10 @@ async def test_the_model_of_the_other_agent_answers(tmp_path: Path) -> None:
         assert result.text == "deep"
         layers = await turn.request()
         assert (layers.model, layers.agent) == ("large", "large")
-        other = await runtime.send("go", agent="large", model="small")
-        assert (await other.request()).model == "small"
+        assert "hand_off" not in layers.tools
+        other = await runtime.send("go", agent="first", model="large")
+        layers = await other.request()
+        assert (layers.model, layers.tools[-1]) == ("large", "hand_off")
         await other.cancel()
         assert [m.model for m in result.messages if m.role == "assistant"] == ["small", "large"]
     assert seen[:2] == [("first", "small"), ("large", "large")]

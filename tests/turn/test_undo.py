@@ -155,6 +155,7 @@ async def test_diffs_are_of_a_call_a_reply_or_a_turn(tmp_path: Path) -> None:
             ["b.txt"],
             ["c.txt"],
         ]
+        assert [file.path for file in (await at.chat.diff(at.messages[5].id)).files] == ["c.txt"]
         with pytest.raises(NotFound, match="call_none"):
             await undo.diff_call("call_none")
         copy = await runtime.fork(at.chat.id, at.messages[-1].id)
