@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -136,12 +137,17 @@ async def test_calls_of_a_refused_reply_do_not_run(tmp_path: Path, finish: str) 
     assert (RAN, call.state, call.result.text) == ([], CallState.CANCELLED, NOT_RUN)
 
 
-async def test_a_reply_with_too_many_calls_fails_the_turn(tmp_path: Path) -> None:
-    """C2: and no call of it runs."""
+async def test_a_reply_with_too_many_calls_fails_the_turn(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No call of it runs, and the log names the kind of the error (C2, O2)."""
+    caplog.set_level(logging.INFO, "dragoman.turn")
     line = Line(calls=(ScriptedCall("delete", {"path": "a"}),) * (MOST_CALLS + 1))
     with pytest.raises(ProviderError) as raised:
         await play(tmp_path, [line], tools=[delete])
     assert (raised.value.kind, RAN) == ("too_many_calls", [])
+    (ended,) = (vars(record) for record in caplog.records if hasattr(record, "error_kind"))
+    assert (ended["state"], ended["error_kind"], ended["limit"]) == ("error", "too_many_calls", None)
 
 
 async def test_a_tool_may_be_offered_in_one_request_only(tmp_path: Path) -> None:
