@@ -361,19 +361,20 @@ def test_the_end_of_a_turn_ends_what_is_left(ends: Fact) -> None:
 
 
 def test_retries_stand_with_the_request_that_made_them() -> None:
-    """O3: a second request whose first attempt was retried, after a first one that a plugin repaired."""
+    """O3: two requests were repaired by a plugin, and the second one was retried before."""
+    long, busy = Retried(102.0, 0.0, "long", 400), Retried(105.0, 1.0, "busy", 503)
     facts = _turn(
         RequestBuilt(1, 1, "msg_2", "m", at=100.0),
         RequestBuilt(1, 2, "msg_2", "m", at=102.0),
-        ReplyReceived(
-            1, "msg_2", retries=(Retried(105.0, 1.0, "busy", 503), Retried(102.0, 0.0, "long", 400)), at=108.0
-        ),
+        RequestBuilt(1, 3, "msg_2", "m", at=110.0),
+        ReplyReceived(1, "msg_2", retries=(replace(long, at=110.0), busy, long), at=112.0),
     )
     requests = trace_turn("t", "c", facts).steps[0].requests
     assert [(one.attempt, one.started, one.ended, one.built, one.sent) for one in requests] == [
         (1, 100.0, 102.0, 1, 1),
         (2, 102.0, 105.0, 2, 1),
-        (3, 106.0, 108.0, 2, 2),
+        (3, 106.0, 110.0, 2, 2),
+        (4, 110.0, 112.0, 3, 1),
     ]
 
 
