@@ -16,8 +16,10 @@ from dragoman.errors import BadRequest, ConfigError, NotFound
 from dragoman.messages.message import CallState, Text, ToolCall
 from dragoman.messages.request import Request
 from dragoman.messages.usage import Usage
+from dragoman.plugins.limits import Team
 from dragoman.tools.toolbox import Group
 from dragoman.turn.acting_agent import turns_of_agent
+from dragoman.turn.services import SharedPrompt
 from dragoman.wire.scripted import Line, calls, says
 from tests.runtimes import add, calls_of, model_of, only_call, runtime_with
 
@@ -331,3 +333,20 @@ async def test_agents_are_replaced_while_the_program_runs(tmp_path: Path) -> Non
         assert result.text == "hello"
         runtime.use_agents([])
         assert "task" not in runtime.services.toolbox.offer().tools
+
+
+@pytest.mark.parametrize(
+    ("user", "names"), [("ada", {"all", "ours"}), ("bob", {"all"}), ("local", {"all", "ours", "theirs"})]
+)
+async def test_a_user_has_the_agents_of_their_teams(tmp_path: Path, user: str, names: set[str]) -> None:
+    """The admin has all of them (V2)."""
+    agents = [Agent(name="all"), Agent(name="ours", teams=("us",)), Agent(name="theirs", teams=("them",))]
+    teams = {"us": Team(members=frozenset({"ada"})), "them": Team()}
+    prompts = {agent.name: SharedPrompt(agent.name, agent.teams) for agent in agents}
+    async with runtime_with(tmp_path, [], agents=agents, teams=teams, prompts=prompts) as runtime:
+        seen = await runtime.services.seen_by(user)
+    assert set(seen.agents) == set(seen.prompts) == names
+    assert seen.hidden_agents == {"all", "ours", "theirs"} - names
+    assert seen.settings_seen({"agent": "theirs"}) == ({"agent": "theirs"} if user == "local" else {})
+    with pytest.raises(NotFound, match=r"Choose one of all\."):
+        seen.agent("nobody")

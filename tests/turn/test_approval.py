@@ -206,6 +206,20 @@ async def test_a_rejection_may_end_the_turn(tmp_path: Path) -> None:
         assert len(model_of(runtime).requests) == 1
 
 
+async def test_a_denial_by_a_rule_stops_no_turn(tmp_path: Path) -> None:
+    """Nor does an allowed call beside it (P4)."""
+    script = [calls("delete", path="a") + calls("delete", path="b"), says("ok")]
+    async with runtime_with(
+        tmp_path, script, tools=[delete], allow=(), deny=["files.delete:b"], on_reject="stop"
+    ) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        await turn.answer(turn.question, allow_once())
+        result = await turn.result()
+    assert [call.state for call in calls_of(result.messages)] == [CallState.COMPLETED, CallState.REJECTED]
+    assert result.text == "ok"
+
+
 async def test_arguments_may_be_edited_and_the_model_is_told(tmp_path: Path) -> None:
     """P3"""
     async with runtime_with(
@@ -287,8 +301,8 @@ async def test_a_cancel_from_another_process_is_heard(tmp_path: Path) -> None:
             assert (await asyncio.wait_for(turn.result(), PATIENCE)).state == "cancelled"
 
 
-async def test_a_question_survives_a_restart(tmp_path: Path) -> None:
-    """P6"""
+async def test_a_question_survives_a_restart(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The end of the program is no error of its turn (P6, S2)."""
     async with runtime_with(tmp_path, [calls("delete", path="a")], tools=[delete], allow=()) as first:
         turn = await first.send("go")
         assert await turn.reached("waiting")
@@ -298,6 +312,26 @@ async def test_a_question_survives_a_restart(tmp_path: Path) -> None:
         await second.answer(question, allow_once())
         assert (await second.turn(turn.id).result()).text == "gone"
     assert ran == ["a"]
+    assert "broke off" not in caplog.text
+
+
+async def test_a_call_that_fits_no_more_when_it_is_allowed_fails(tmp_path: Path) -> None:
+    """After a restart, the tool has other parameters (P6 × R2)."""
+
+    @tool(name="delete")
+    def delete_number(number: int) -> str:
+        """Delete the file of this number."""
+        raise AssertionError("it does not run")
+
+    async with runtime_with(tmp_path, [calls("delete", path="a")], tools=[delete], allow=()) as first:
+        turn = await first.send("go")
+        assert await turn.reached("waiting")
+        question = turn.question
+    async with runtime_with(tmp_path, [says("ok")], tools=[delete_number], allow=()) as second:
+        await second.answer(question, allow_once())
+        call = only_call(await second.turn(turn.id).result())
+    assert call.state is CallState.FAILED
+    assert "number" in str(call.result)
 
 
 async def test_an_answer_is_bound_to_the_arguments_that_were_shown(tmp_path: Path) -> None:

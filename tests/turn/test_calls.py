@@ -4,9 +4,11 @@ C11)."""
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Generator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import JsonValue
@@ -16,6 +18,7 @@ from dragoman import (
     ToolContext,
     ToolFailed,
     allow_once,
+    release,
     reply,
     tool,
 )
@@ -33,8 +36,11 @@ def _said(call: ToolCall) -> str:
     return call.result.text
 
 
-async def test_each_change_of_a_call_is_stored_with_its_time(tmp_path: Path) -> None:
-    """C1"""
+async def test_each_change_of_a_call_is_stored_with_its_time(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log has one line for the end of each, with how long it took (C1, O2)."""
+    caplog.set_level(logging.INFO, "dragoman.turn")
     async with runtime_with(tmp_path, [calls("add", a=1, b=2), says("3")], tools=[add]) as runtime:
         turn = await runtime.send("go")
         await turn.result()
@@ -43,6 +49,11 @@ async def test_each_change_of_a_call_is_stored_with_its_time(tmp_path: Path) -> 
     assert [fact.type for fact in of_call] == ["call_started", "call_finished"]
     assert all(fact.at > 0 for fact in facts)
     assert [fact.at for fact in facts] == sorted(fact.at for fact in facts)
+    call, whole = (vars(record) for record in caplog.records if hasattr(record, "seconds"))
+    assert (call["tool"], call["state"]) == ("add", "completed")
+    assert call["seconds"] == pytest.approx(of_call[1].at - of_call[0].at, abs=0.01)
+    assert (whole["state"], whole["steps"], whole["calls"]) == ("completed", 2, 1)
+    assert whole["seconds"] == round(facts[-1].at - facts[0].at, 3)
 
 
 async def test_results_stand_in_call_order_whichever_comes_first(tmp_path: Path) -> None:
@@ -320,6 +331,40 @@ async def test_who_waits_for_a_person_keeps_no_place_from_others(tmp_path: Path)
         said = [_said(call) for call in calls_of((await turn.result()).messages)]
     assert said == ["yes yes", "yes", "yes yes", "gave up", "3"]
     assert most == 1
+
+
+@pytest.mark.parametrize(
+    ("review", "why"),
+    [("never", "the call is completed"), ("always", "the tool did not wait for the answer")],
+)
+async def test_a_question_that_its_tool_did_not_wait_for_is_closed(
+    tmp_path: Path, review: Any, why: str
+) -> None:
+    """C8 × P5"""
+    gate = asyncio.Event()
+    asking: list[asyncio.Future[JsonValue]] = []
+
+    @tool
+    async def asks_aside(context: ToolContext) -> str:
+        """Ask, and return."""
+        asking.append(asyncio.ensure_future(context.ask("Well?")))
+        await gate.wait()
+        return "done"
+
+    script = [calls("asks_aside"), says("ok")]
+    async with runtime_with(tmp_path, script, tools=[asks_aside], review=review) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        id = turn.question
+        gate.set()
+        async for question in turn.asked():
+            if question.kind == "review":
+                await turn.answer(question, release())
+        assert _said(only_call(await turn.result())) == "done"
+        question = await runtime.store.question(id)
+        assert (question.open, question.closed) == (False, why)
+        with pytest.raises(ToolFailed, match="the call is over"):
+            await asking[0]
 
 
 async def test_who_asks_again_while_it_waits_for_a_place_takes_one(tmp_path: Path) -> None:

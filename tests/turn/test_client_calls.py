@@ -20,7 +20,7 @@ from dragoman import (
     reply,
     tool,
 )
-from dragoman.messages.message import CallState, ToolResult
+from dragoman.messages.message import CallState, File, ToolResult
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import add, calls_of, only_call, runtime_with
 
@@ -46,6 +46,10 @@ async def test_a_call_for_a_client_waits_until_the_client_delivers(tmp_path: Pat
         assert started is not None
         assert started.client
         assert (await turn.snapshot()).state == "waiting"
+        assert not runtime.services.inputs  # the sender passed nothing to keep
+        image = ToolResult("2", attachments=(File("image/png", url="file:///etc/passwd"),))
+        with pytest.raises(BadRequest, match="address"):
+            await runtime.commands.deliver(started.call, image)
         await turn.deliver(started.call, "2")
         call = only_call(await turn.result())
         assert (call.state, call.result) == (CallState.COMPLETED, ToolResult("2"))

@@ -95,9 +95,10 @@ async def test_a_server_that_takes_its_time_is_told_of(tmp_path: Path) -> None:
     """The model will report an unknown tool, so the user learns the reason (C10)."""
     server = McpServer(command=sys.executable, args=("-c", "import time; time.sleep(60)"))
     slow = McpSource("slow", server, workspace=tmp_path, patience=0.1)
-    async with runtime_with(tmp_path, [says("hi")], tools=[slow]) as runtime:
-        turn = await runtime.send("go")
-        notices = [event async for event in turn.events() if isinstance(event, Notice)]
+    async with runtime_with(tmp_path, [says("hi"), says("hi")], tools=[slow]) as runtime:
+        chat = await runtime.conversation()
+        turns = [await chat.send("go"), await chat.send("go", queue=True)]  # the second one does not tell
+        notices = [event for turn in turns async for event in turn.events() if isinstance(event, Notice)]
     (told,) = [one.text for one in notices if one.kind == "source"]
     assert told == "the tools of slow are missing: it is still starting, and its tools follow"
 

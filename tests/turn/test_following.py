@@ -14,7 +14,7 @@ from dragoman.errors import NotFound, StoreUnavailable
 from dragoman.messages.events import Event, MessageAdded, StepStart, TextDelta, TurnEnd
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.turns import Change, Started, StoredEvent
-from dragoman.turn.live.event_log import owner_of
+from dragoman.turn.live.event_log import number_before, owner_of
 from dragoman.wire.scripted import calls, says
 from tests.fork_server import python
 from tests.patience import PATIENCE
@@ -231,7 +231,15 @@ class GoneAtTheRequest(SqliteStore):
 SAID = "word " * 10
 
 
-async def test_after_a_write_that_failed_nothing_is_told(tmp_path: Path) -> None:
+def test_the_number_of_an_event_tells_which_owner_published_it() -> None:
+    for epoch in (1, 2, 7):
+        first, last = number_before(epoch) + 1, number_before(epoch + 1)
+        assert (owner_of(first), owner_of(last)) == (epoch, epoch)
+
+
+async def test_after_a_write_that_failed_nothing_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """Clients did not receive the start of the reply, so they do not receive its text either. The next owner
     of the turn requests the reply again (E2 × S3)."""
     store, script = GoneAtTheRequest(tmp_path / "chat.db"), [says(SAID, waits=0.02)] * 2
@@ -244,6 +252,7 @@ async def test_after_a_write_that_failed_nothing_is_told(tmp_path: Path) -> None
     texts = {owner_of(event.seq) for event in told if isinstance(event, TextDelta)}
     assert starts == [2]
     assert texts == {2}
+    assert "broke off; trying again" in caplog.text
 
 
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["here", "in another process"])
@@ -260,6 +269,42 @@ async def test_of_a_deleted_turn_nothing_is_told_any_more(tmp_path: Path, elsewh
         with pytest.raises(NotFound):
             [event async for event in runtime.turn(turn.id).events(after=1)]
         assert elsewhere or runtime.bus.rest(turn.id, 0) is None
+
+
+class GoneOnce(SqliteStore):
+    gone = True
+
+    async def put_events(self, events: Sequence[StoredEvent], epochs: Mapping[str, int]) -> None:
+        """Fail the first time."""
+        if self.gone:
+            self.gone = False
+            raise StoreUnavailable("the store", "it is gone for a moment", retryable=True)
+        await super().put_events(events, epochs)
+
+
+async def test_events_whose_write_failed_are_written_again(tmp_path: Path) -> None:
+    """E2: a follower gets them also if no other event comes after them."""
+    may_end = asyncio.Event()
+
+    @tool
+    async def hold() -> str:
+        """Wait."""
+        await may_end.wait()
+        return "held"
+
+    script = [calls("hold"), says("done")]
+    async with (
+        asyncio.timeout(PATIENCE),
+        runtime_with(tmp_path, script, store=GoneOnce(tmp_path / "chat.db"), tools=[hold]) as owner,
+        runtime_with(tmp_path, [], adopts=False) as follower,
+    ):
+        turn, types = await owner.send("go"), []
+        async for event in follower.turn(turn.id).events():
+            types.append(event.type)
+            if event.type == "call.start":
+                may_end.set()
+    assert types[0] == "turn.start"
+    assert types[-1] == "turn.end"
 
 
 class Silent(SqliteStore):

@@ -93,6 +93,14 @@ async def test_d7_a_guess_asks_whatever_the_rules_allow(tmp_path: Path) -> None:
         assert (await turn.result()).text == "It is done."
 
 
+async def test_d7_a_guess_that_fits_no_tool_is_the_answer(tmp_path: Path) -> None:
+    wrong = MAIL.replace('"to"', '"whom"')
+    async with chat(tmp_path, stream(delta(content=wrong))) as one:
+        turn = await one.play("show me", allow_once())
+        assert (one.asked, one.sent, len(one.server.bodies)) == ([], [], 1)
+        assert (await turn.result()).text == wrong
+
+
 @pytest.mark.parametrize("answer", [nobody_to_ask(), reject(), reject("That is an example.")])
 async def test_d7_a_guess_that_is_turned_down_is_the_answer(tmp_path: Path, answer: Answer) -> None:
     async with chat(tmp_path, stream(delta(content=MAIL)), DONE) as one:

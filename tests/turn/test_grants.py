@@ -6,11 +6,14 @@ import asyncio
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import JsonValue
 
 from dragoman import Plugin, Rule, TurnView, allow_always, allow_for_conversation, tool
 from dragoman.messages.questions import Action, Answer
+from dragoman.turn.api.approvals import CoveredCalls, calls_covered_by
 from dragoman.turn.plugin import PlannedCall
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE
@@ -87,3 +90,73 @@ async def test_always_holds_in_the_folder_where_it_was_said(tmp_path: Path) -> N
         assert (await (await runtime.send("go")).result()).text == "ok"
     async with runtime_with(tmp_path, script, tools=[delete], allow=(), workspace=elsewhere) as runtime:
         assert await (await runtime.send("go")).reached("waiting")
+
+
+def _called(*made: tuple[str, dict[str, JsonValue]]) -> dict[str, JsonValue]:
+    """Return a conversation to import, with one reply that made these calls."""
+    done: dict[str, JsonValue] = {"type": "call", "state": "completed", "result": {"text": ""}}
+    parts: list[JsonValue] = [
+        {**done, "id": f"c{n}", "tool": tool, "arguments": arguments}
+        for n, (tool, arguments) in enumerate(made)
+    ]
+    message: dict[str, JsonValue] = {"id": "m", "conversation": "x", "parent": None, "role": "assistant"}
+    messages: list[JsonValue] = [{**message, "parts": parts}]
+    return {"format": "dragoman.conversation/1", "conversation": {"id": "x"}, "messages": messages}
+
+
+async def test_a_preview_of_a_rule_shows_the_calls_it_would_have_covered(tmp_path: Path) -> None:
+    """Unknown tools and arguments that never fitted do not count. Equal calls are shown once (P11)."""
+
+    @tool(pattern=lambda given: [str(given["on"])])
+    def shred(on: str) -> str:
+        """Shred a disk."""
+        return on
+
+    paths = [f"{n}/x" for n in range(30)]
+    some = [("gone", {}), ("shred", {}), *[("delete", {"path": path}) for path in ("a", "b/x", *paths, "a")]]
+    async with runtime_with(tmp_path, [], tools=[delete, shred], allow=()) as runtime:
+        await runtime.import_conversation(_called(*some), user="ada")  # type: ignore[arg-type]
+
+        async def found(pattern: str, action: Action = "allow", user: str | None = None) -> CoveredCalls:
+            rule = Rule("files.delete", pattern, action)
+            return await calls_covered_by(runtime.services, [rule], user=user)
+
+        one = await found("a", "deny")
+        assert (one.looked_at, one.covered, one.waiting) == (33, 2, ())
+        assert [(call.tool, call.patterns) for call in one.calls] == [("delete", ("a",))]
+        assert (await found("a", user="bob")).looked_at == 0
+        many = await found("*/x")
+        assert many.covered == 31
+        assert [call.patterns[0] for call in many.calls] == paths[:9:-1]  # the newest first
+        large = [("delete", {"path": str(n)}) for n in range(970)]
+        await runtime.import_conversation(_called(*large))  # type: ignore[arg-type]
+        assert (await found("*")).looked_at == 1000
+        for _ in range(19):
+            await runtime.conversation()
+        assert (await found("*")).looked_at == 970  # of the 20 latest conversations
+
+
+async def test_a_preview_of_a_rule_shows_the_calls_it_would_settle(tmp_path: Path) -> None:
+    """A rule settles no question with another reason, and holds in the folder of its question (P3 × P11)."""
+    main, site = tmp_path / "main", tmp_path / "site"
+    script = [calls("delete", path="a")] * 4 + [calls("delete", path="b")]
+    where: list[dict[str, Any]] = [{}, {}, {"workspace": "site"}, {"mode": "manual"}, {}]
+    for folder in (main, site):
+        folder.mkdir()
+    async with runtime_with(
+        tmp_path, script, tools=[delete], allow=(), workspace=main, workspaces={"site": site}
+    ) as runtime:
+        asked, rule = [], Rule("files.delete", "a", "allow")
+        for settings in where:
+            turn = await (await runtime.conversation(**settings)).send("go")
+            assert await turn.reached("waiting")
+            asked.append(await runtime.store.question(turn.question))
+
+        async def settled(question: str | None) -> set[str]:
+            found = await calls_covered_by(runtime.services, [rule], user=None, question=question)
+            return {call.call for call in found.waiting}
+
+        assert await settled(None) == {asked[0].call, asked[1].call}
+        assert await settled(asked[0].id) == {asked[1].call}
+        assert await settled(asked[2].id) == set()
+        assert await settled(asked[4].id) == {asked[0].call, asked[1].call}

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from dragoman import Agent, Answer, Rule, Runtime, ScriptedModel, allow_once, tool
+from dragoman import Agent, Answer, Plugin, Rule, Runtime, ScriptedModel, TurnView, allow_once, tool
 from dragoman.errors import ConfigError
 from dragoman.messages.message import CallState
+from dragoman.messages.request import Request
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import add, calls_of, model_of, runtime_with
 
@@ -84,19 +85,33 @@ async def test_it_is_asked_about_and_can_be_edited(tmp_path: Path) -> None:
 
 
 async def test_the_model_of_the_other_agent_answers(tmp_path: Path) -> None:
-    """Each agent has a separate model, and the turn uses the model of the agent that it was handed to
-    (T14)."""
+    """Each agent has a separate model, and the turn uses the model of the agent that it was handed to.
+    Plugins see both (T14)."""
+    seen: list[tuple[str, str]] = []
+
+    class Sees(Plugin):
+        async def on_before_request(self, request: Request, turn: TurnView) -> None:
+            seen.append((turn.agent.name, turn.model))
+
     made = {
         "small": ScriptedModel([calls("hand_off", agent="large")], name="small"),
         "large": ScriptedModel([says("deep")], name="large"),
     }
     agents = [Agent(name="first", model="small", handoffs=("large",)), Agent(name="large", model="large")]
-    async with Runtime(
-        tmp_path / "chat.db", model=lambda name: made[name or "small"], agents=agents, allow=["*"]
-    ) as runtime:
-        result = await (await runtime.send("go", agent="first")).result()
+    options: dict[str, Any] = {"agents": agents, "plugins": [Sees()], "allow": ["*"]}
+    async with Runtime(tmp_path / "chat.db", model=lambda name: made[name or "small"], **options) as runtime:
+        turn = await runtime.send("go", agent="first")
+        result = await turn.result()
         assert result.text == "deep"
+        layers = await turn.request()
+        assert (layers.model, layers.agent) == ("large", "large")
+        assert "hand_off" not in layers.tools
+        other = await runtime.send("go", agent="first", model="large")
+        layers = await other.request()
+        assert (layers.model, layers.tools[-1]) == ("large", "hand_off")
+        await other.cancel()
         assert [m.model for m in result.messages if m.role == "assistant"] == ["small", "large"]
+    assert seen[:2] == [("first", "small"), ("large", "large")]
 
 
 @tool(pattern="number")

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from dragoman import Agent, Plugin, Runtime, ScriptedModel, TurnView, allow_once, reject, tool
+from dragoman import Agent, Plugin, Rule, Runtime, ScriptedModel, TurnView, allow_once, reject, tool
 from dragoman.errors import ConfigError
 from dragoman.messages.message import CallState
 from dragoman.messages.request import Request
+from dragoman.turn.facts import TurnStarted
 from dragoman.wire.scripted import Line, calls, says
 from tests.runtimes import add, calls_of, model_of, runtime_with
 
@@ -145,7 +146,12 @@ async def test_who_is_chosen_after_a_handover_stays_when_the_turn_ends(tmp_path:
 async def test_what_is_queued_is_answered_by_who_goes_on(tmp_path: Path, chosen: str | None) -> None:
     """A queued turn follows the handover and uses the model of the agent that answers it. An agent named by
     its send stays, and a handover limited to one turn leaves every queued turn unchanged (T4)."""
-    agents = [Agent(name="a", handoffs=("b",)), Agent(name="b", model="b/model"), Agent(name="c")]
+    rules = (Rule("danger", "*", "deny"),)
+    agents = [
+        Agent(name="a", handoffs=("b",)),
+        Agent(name="b", model="b/model", rules=rules),
+        Agent(name="c"),
+    ]
     models = {name: ScriptedModel(partial(_hands_over, name), name=name) for name in ("a/model", "b/model")}
     async with Runtime(
         tmp_path / "chat.db", model=lambda name: models[name or "a/model"], agents=agents
@@ -159,6 +165,11 @@ async def test_what_is_queued_is_answered_by_who_goes_on(tmp_path: Path, chosen:
             await chat.change(agent=chosen)
         await turn.answer(turn.question, allow_once())
         assert (await queued.result()).text == ("b/model" if chosen is None else "a/model")
+        started = (await queued.facts())[0]
+        assert isinstance(started, TurnStarted)
+        assert started.options.accepted is not None
+        model, kept = ("a/model", ()) if chosen is not None else ("b/model", rules)
+        assert (started.options.started_with, started.options.accepted.agent) == (model, kept)
         assert (await named.result()).text == "a/model"
 
 

@@ -107,7 +107,10 @@ async def test_more_turns_than_there_are_places_wait_their_turn(opened: Opened) 
     """N5: per node. All of them come to their end."""
     gate = Gate()
     async with opened(gate_then_done, tools=[gate.tool], turn_limits=TurnLimits(2)) as runtime:
-        turns = [await runtime.send(f"{n}") for n in range(5)]
+        turns = [await runtime.send("0")]
+        assert runtime.bus.here(turns[0].id) is not None  # it begins at once, without the queue
+        assert await turns[0].resume()
+        turns += [await runtime.send(f"{n}") for n in range(1, 5)]
         await until(lambda: gate.running == 2)
         gate.open.set()
         for turn in turns:
@@ -264,7 +267,7 @@ async def test_a_turn_whose_task_asks_counts_for_nobody(opened: Opened) -> None:
         return calls("task", agent="helper", request="do it") + ask if given else ask
 
     helper = Agent(name="helper", description="helps", tools=("add",))
-    limits = TurnLimits(per_person=1, give_up_after=SOON)
+    limits = TurnLimits(1, per_person=1, give_up_after=SOON)
     async with opened(
         play, tools=[add], agents=[helper], allow=["task"], ask=["add"], turn_limits=limits
     ) as runtime:
@@ -291,14 +294,18 @@ async def test_who_waits_for_a_state_hears_of_it_also_where_the_turn_was_given_u
 
 
 async def test_a_tool_that_asks_while_it_runs_is_not_run_again(opened: Opened) -> None:
-    """A running tool stays in memory however long the user takes, and its slot is free (N2 × P6)."""
+    """A running tool stays in memory however long the user takes, and its slot is free until it goes on
+    (N2 × P6)."""
     runs: list[int] = []
+    gate = asyncio.Event()
 
     @tool
     async def careful(context: ToolContext) -> str:
         """Ask first."""
         runs.append(1)
-        return str(await context.ask("sure?"))
+        said = str(await context.ask("sure?"))
+        await gate.wait()
+        return said
 
     def play(request: Request) -> Any:
         if _has_result(request):
@@ -311,6 +318,10 @@ async def test_a_tool_that_asks_while_it_runs_is_not_run_again(opened: Opened) -
         other = await runtime.send("hello")
         assert (await asyncio.wait_for(other.result(), PATIENCE)).text == "hello"
         await turn.answer(turn.question, reply("yes"))
+        driver = runtime.driver
+        assert isinstance(driver, JobDriver)
+        await until(lambda: turn.id in driver._places)  # it counts again
+        gate.set()
         assert (await asyncio.wait_for(turn.result(), PATIENCE)).text == "done"
     assert runs == [1]
 

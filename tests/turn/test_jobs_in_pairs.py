@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from dragoman.messages.request import Request
 from dragoman.store.postgres.store import PostgresStore
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.store import Signal, StoredEvent
+from dragoman.store.turns import MemoryJobs
 from dragoman.turn.drivers.jobs import TurnLimits
 from dragoman.turn.live.event_bus import RemoteEvents
 from dragoman.wire.scripted import calls, says
@@ -102,6 +104,50 @@ async def test_a_turn_that_ends_while_another_is_given_up_leaves_its_place(tmp_p
         gate.open.set()
         for turn in turns:
             assert (await asyncio.wait_for(turn.result(), PATIENCE)).text == "done"
+
+
+class UrgentJobs(MemoryJobs):
+    """Forgets what the search for abandoned turns finds, which is not urgent."""
+
+    async def put(self, turn: str, *, urgent: bool = False, delay: float = 0.0) -> None:
+        if urgent:
+            await super().put(turn, urgent=True)
+
+
+class BeforeRelease(SqliteStore):
+    """Runs an action while a turn is released."""
+
+    happens: Callable[[], Awaitable[object]] | None = None
+
+    async def release(self, turn: str, epoch: int) -> None:
+        happens, self.happens = self.happens, None
+        if happens is not None:
+            await happens()
+        await super().release(turn, epoch)
+
+
+@pytest.mark.parametrize("when", ["while it is given up", "after that"])
+async def test_an_answer_takes_up_a_turn_that_was_given_up(tmp_path: Path, when: str) -> None:
+    """N2: at once, and not when abandoned turns are looked for."""
+    store = BeforeRelease(tmp_path / "chat.db")
+    store.job_queue = UrgentJobs  # type: ignore[attr-defined]
+    limits = TurnLimits(1, give_up_after=SOON)
+    script = [calls("add", a=1, b=2), says("done")]
+    async with (
+        runtime_with(
+            tmp_path, script, store=store, tools=[add], allow=(), role="both", turn_limits=limits
+        ) as runtime,
+        asyncio.timeout(PATIENCE),
+    ):
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        question = turn.question
+        if when == "while it is given up":
+            store.happens = partial(runtime.answer, question, allow_once())
+        else:
+            await until(lambda: runtime.bus.here(turn.id) is None)
+            await runtime.answer(question, allow_once())
+        assert (await turn.result()).text == "done"
 
 
 async def test_a_turn_that_was_steered_while_it_waits_holds_no_place_either(tmp_path: Path) -> None:

@@ -213,6 +213,20 @@ def damage(store: Path, turn: str, *, repaired: bool = False) -> None:
         db.commit()
 
 
+async def test_a_turn_whose_start_is_gone_stays_as_it_is(tmp_path: Path) -> None:
+    """S3"""
+    async with runtime_with(tmp_path, [calls("add", a=1, b=1)], tools=[add], allow=()) as first:
+        turn = await first.send("go")
+        assert await turn.reached("waiting")
+    with closing(sqlite3.connect(tmp_path / "chat.db")) as db, db:
+        other = '{"type": "turn_completed"}'
+        db.execute("UPDATE facts SET body = ? WHERE turn = ? AND seq = 1", [other, turn.id])
+    async with runtime_with(tmp_path, [], tools=[add], allow=()) as second:
+        with pytest.raises(TurnQuarantined, match="its first fact is missing"):
+            await second.turn(turn.id).resume()
+        assert (await second.store.turn(turn.id)).live
+
+
 async def test_a_turn_that_cannot_be_read_stops_nothing_else(tmp_path: Path) -> None:
     """Other turns continue, and the client sees the reason. Cancel or delete frees the branch (S3, T14)."""
     script = [calls("add", a=1, b=1), calls("add", a=2, b=2)]

@@ -271,7 +271,10 @@ async def test_another_model_is_asked_where_there_is_no_time_to_wait_for_the_fir
             OpenAICompatible(two.url, model="b", name="two"),
         ]
         async with Runtime(tmp_path / "chat.db", model=models, max_seconds=40) as runtime:
-            assert (await (await runtime.send("go")).result()).text == "here"
+            turn = await runtime.send("go")
+            assert (await turn.result()).text == "here"
+            requests = (await turn.trace()).steps[0].requests
+    assert [(request.wait, request.error is None) for request in requests] == [(0.0, False), (0.0, True)]
     assert len(one.bodies) == 1
 
 

@@ -26,7 +26,7 @@ from dragoman.wire.http_client.client import HttpClient
 from dragoman.wire.scripted import calls, collect_reply, says
 from tests.loopback import Loopback, Script, Stream, loopback, sse
 from tests.patience import PATIENCE
-from tests.runtimes import calls_of
+from tests.runtimes import calls_of, runtime_with
 
 pytestmark = pytest.mark.slow
 
@@ -258,12 +258,12 @@ class _Refuses(Plugin):
 async def test_a_whole_reply_that_is_asked_for_again_counts(tmp_path: Path) -> None:
     """A discarded reply and its repetition both count (T12 × H6)."""
     script = (says("First.", usage=Usage(5, 6)), says("Second.", usage=Usage(2, 1)))
-    async with _talking(tmp_path, "openai_chat", *script, plugins=[_Refuses()]) as (runtime, _):
+    async with runtime_with(tmp_path, script, plugins=[_Refuses()]) as runtime:
         turn = await runtime.send("go")
         assert (await turn.result()).text == "Second."
-        assert await _counted(runtime, turn) == [Usage(7, 7, cost=0.0)] * 4
+        assert await _counted(runtime, turn) == [Usage(7, 7)] * 4
         requests = (await turn.trace()).steps[0].requests
-        assert [request.usage for request in requests] == [Usage(5, 6, cost=0.0), Usage(2, 1, cost=0.0)]
+        assert [request.usage for request in requests] == [Usage(5, 6), Usage(2, 1)]
 
 
 class _Ponders(Plugin):

@@ -49,6 +49,17 @@ def test_a_turn_without_calls_goes_straight_to_its_end() -> None:
     assert states == ["idle", "preparing", "streaming", "finalizing", "finalizing", "completed"]
 
 
+@pytest.mark.parametrize(
+    ("calls", "finish", "rounds"),
+    [((), "stop", 0), ((), "pause", 1), ((CallMade("c1", "rm"),), "tool_calls", 1)],
+)
+def test_a_round_is_a_reply_after_which_tools_ran(
+    calls: tuple[CallMade, ...], finish: str, rounds: int
+) -> None:
+    """T7: a pause means that the provider's tools ran."""
+    assert replay((*ASKED_MODEL, ReplyReceived(1, "msg_2", calls, finish))).rounds == rounds
+
+
 def test_streaming_and_tool_calls_alternate() -> None:
     """T1"""
     facts: tuple[Fact, ...] = (

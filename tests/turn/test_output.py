@@ -229,7 +229,9 @@ async def test_partial_values_begin_anew_with_the_next_attempt(tmp_path: Path) -
                 raise ValueError("below 0")
 
         turn = await runtime.send("go", output_type=Output(list[int], checks=[all_positive]))
-        assert [value async for value in turn.partial_outputs()][-1] == [4]
+        assert [value async for value in turn.partial_outputs()] == [[1, 2], [1, 2, -3], [4]]
+        with pytest.raises(BadRequest, match="output_type"):
+            await anext(runtime.turn(turn.id).partial_outputs())
 
 
 async def test_the_last_partial_value_may_be_none(tmp_path: Path) -> None:
@@ -411,8 +413,15 @@ def test_a_program_without_a_loop_gets_a_value(tmp_path: Path) -> None:
 def test_a_type_that_cannot_be_described_is_refused() -> None:
     class Strange: ...
 
-    with pytest.raises(ConfigError, match="pydantic cannot describe"):
+    class Silent:
+        @classmethod
+        def __get_pydantic_core_schema__(cls, *_: object) -> Any:
+            raise LookupError
+
+    with pytest.raises(ConfigError, match=r"pydantic cannot describe .*: Unable to generate .*"):
         Output(Strange)
+    with pytest.raises(ConfigError, match=r"pydantic cannot describe .*: LookupError$"):
+        Output(Silent)
 
 
 @given(st.lists(st.integers() | st.text() | st.dictionaries(st.text(), st.booleans())))

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dragoman import Plugin, Runtime
-from dragoman.errors import BadRequest, ConfigError, NotFound
-from dragoman.messages.message import Message, Text
+from dragoman import (
+    Agent,
+    Limits,
+    Output,
+    Plugin,
+    ProviderError,
+    Runtime,
+    ScriptedModel,
+    ToolContext,
+    reply,
+    tool,
+)
+from dragoman.errors import BadRequest, ConfigError, NotFound, Unreadable
+from dragoman.messages.message import File, Message, Reasoning, Text
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.turn.api.conversation_handle import ConversationHandle
+from dragoman.turn.drivers.jobs import TurnLimits
 from dragoman.turn.plugin import Appender
 from dragoman.turn.view import TurnView
-from dragoman.wire.scripted import says
+from dragoman.wire.scripted import calls, fails, says
 from tests.runtimes import runtime_with
 
 
@@ -36,6 +50,26 @@ async def test_a_word_that_nobody_knows_begins_no_turn(
         with pytest.raises((BadRequest, NotFound, ConfigError), match=said):
             await chat.send("Hello?", **options)
         assert await chat.messages() == []
+        assert await runtime.store.turns(chat.id) == []
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ("", "blank"),
+        ([], "blank"),
+        ([Text(" "), Text("")], "blank"),
+        ([File("image/png")], "file"),
+        ([Text("see"), File("image/png", url="file:///etc/passwd")], "address"),
+        ([Text("see"), Reasoning("hm")], "Reasoning"),
+        (5, "5"),
+    ],
+)
+async def test_a_message_that_says_nothing_begins_no_turn(tmp_path: Path, parts: Any, said: str) -> None:
+    async with runtime_with(tmp_path, [says("Hello.")]) as runtime:
+        chat = await runtime.conversation()
+        with pytest.raises(BadRequest, match=said):
+            await chat.send(parts)
         assert await runtime.store.turns(chat.id) == []
 
 
@@ -111,3 +145,142 @@ async def test_a_plugin_appends_texts_or_parts_and_no_mixture(tmp_path: Path) ->
 def test_an_mcp_server_has_the_fields_of_its_kind(fields: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         McpServer(**fields)
+
+
+class PlainEnd(Plugin):
+    def on_turn_end(self, turn: TurnView) -> None:  # type: ignore[override]
+        """It is not async."""
+
+
+class AsyncData(Plugin):
+    async def on_stream_data(self, event: Any, draft: Any, turn: TurnView) -> None:  # type: ignore[override]
+        """It is async."""
+
+
+class TakesNothing(Plugin):
+    async def on_turn_end(self) -> None:  # type: ignore[override]
+        """It has no parameter."""
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"plugins": [object()]}, "is not a plugin"),
+        ({"plugins": [PlainEnd()]}, "define on_turn_end with `async def`"),
+        ({"plugins": [AsyncData()]}, "define on_stream_data with `def`"),
+        ({"plugins": [TakesNothing()]}, r"on_turn_end must take \(self, turn\)"),
+        ({"mode": "loud"}, "Unknown mode 'loud'"),
+        ({"on_reject": "shout"}, "Unknown on_reject 'shout'"),
+        ({"concurrency": 0}, "'concurrency' must be at least 1, not 0"),
+        ({"review": "loud"}, "loud"),
+    ],
+)
+def test_a_runtime_is_not_made_with_wrong_options(tmp_path: Path, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        Runtime(tmp_path / "chat.db", model=ScriptedModel([]), **options)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Agent(name="a", allow="add"), "allow must be a list of rules, not 'add'"),
+        (lambda: Limits(max_rounds=True), "max_rounds"),
+        (lambda: Limits(max_seconds=0), "max_seconds"),
+        (lambda: Limits(max_seconds=float("inf")), "max_seconds"),
+        (lambda: Output(int, retries=-1), "'retries' must be a whole number of 0 or more"),
+    ],
+)
+def test_wrong_fields_are_told_where_they_are_given(make: Callable[[], object], said: str) -> None:
+    with pytest.raises((ConfigError, ValueError), match=said):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"metadata": {"a": 1}}, "metadata"),
+        ({"private": {"": "x"}}, "private"),
+        ({"private": {"a": " "}}, "private"),
+        ({"tools": {"add": "on"}}, "tools"),
+        ({"history": -1}, "history"),
+        ({"dialect": "loud"}, "loud"),
+        ({"review": "loud"}, "loud"),
+    ],
+)
+async def test_settings_that_cannot_be_are_refused(
+    tmp_path: Path, settings: dict[str, Any], said: str
+) -> None:
+    async with runtime_with(tmp_path, []) as runtime:
+        chat = await runtime.conversation()
+        with pytest.raises(BadRequest, match=said):
+            await chat.change(**settings)
+        assert (await chat.info()).settings == {}
+
+
+async def test_what_a_turn_cannot_do_is_told(tmp_path: Path) -> None:
+    """Its handle and its questions refuse what does not fit."""
+
+    @tool
+    async def asks(context: ToolContext) -> str:
+        """Ask."""
+        return str(await context.ask("Well?"))
+
+    async with runtime_with(tmp_path, [calls("asks"), fails("down")], tools=[asks]) as runtime:
+        chat = await runtime.conversation()
+        with pytest.raises(BadRequest, match="5"):
+            await chat.send("go", client_tools=[5])  # type: ignore[list-item]
+        turn = await chat.send("go")
+        assert await turn.reached("waiting")
+        with pytest.raises(BadRequest, match="asleep"):
+            await turn.reached("asleep")
+        with pytest.raises(BadRequest, match="yes"):
+            await turn.answer(turn.question, "yes")  # type: ignore[arg-type]
+        with pytest.raises(BadRequest, match=turn.question):
+            await turn.arguments_for_hunks(turn.question, [0])
+        await turn.answer(turn.question, reply("yes"))
+        with pytest.raises(ProviderError, match="down"):
+            await turn.result()
+    async with runtime_with(tmp_path, [says("again")]) as runtime:
+        with pytest.raises(ProviderError, match="down") as raised:
+            await runtime.turn(turn.id).result()
+        assert type(raised.value) is ProviderError
+        with pytest.raises(LookupError, match="does not run in this process"):
+            runtime.turn(turn.id).subscribe(print)
+        with closing(sqlite3.connect(tmp_path / "chat.db")) as db, db:
+            db.execute("UPDATE facts SET body = '{}' WHERE turn = ?", [turn.id])
+        with pytest.raises(Unreadable, match=turn.id):
+            await runtime.turn(turn.id).trace()
+        chat = await runtime.conversation(chat.id)
+        question = (await chat.messages())[0]
+        with pytest.raises(BadRequest, match="no workspace to copy"):
+            await runtime.fork(chat.id, question.id, own_folder=True)
+        assert (await (await chat.rerun(question.id)).result()).text == "again"
+
+
+async def test_a_dialect_that_is_gone_is_told_when_a_send_is_repeated(tmp_path: Path) -> None:
+    """T14: before anything is stored."""
+    async with runtime_with(tmp_path, [says("Hello.")]) as runtime:
+        chat = await runtime.conversation()
+        turn = await chat.send("Hello?", dialect="native")
+        messages = (await turn.result()).messages
+        with closing(sqlite3.connect(tmp_path / "chat.db")) as db, db:
+            db.execute("UPDATE facts SET body = replace(body, '\"native\"', '\"gone\"')")
+        with pytest.raises(BadRequest, match="Unknown dialect 'gone'"):
+            await chat.rerun(messages[-1].id)
+        assert len(await runtime.store.turns(chat.id)) == 1
+
+
+async def test_what_another_process_cannot_receive_is_not_handed_to_it(tmp_path: Path) -> None:
+    """N1"""
+
+    def fine(value: int) -> bool:
+        return True
+
+    async with runtime_with(tmp_path, [says("5")], turn_limits=TurnLimits(1)) as runtime:
+        with pytest.raises(ConfigError, match="make_deps"):
+            await runtime.send("go", deps=5)
+        with pytest.raises(ConfigError, match="checks"):
+            await runtime.send("go", output_type=Output(int, checks=[fine]))
+        turn = await runtime.send("go", output_type=int)
+        assert not runtime.services.inputs  # the stored schema is enough
+        assert (await turn.result()).output == 5

@@ -65,7 +65,7 @@ async def test_a_rule_that_wants_to_be_asked_by_now_is_asked(tmp_path: Path, ans
         assert await turn.reached("waiting")
         assert fetcher.runs == 1
         (question,) = turn.questions
-        assert question.kind == "interrupted"
+        assert (question.kind, question.because) == ("interrupted", "interrupted")
         await turn.answer(question, answer)
         call = only_call(await turn.result())
     allowed = answer.verdict == "allow"

@@ -112,6 +112,30 @@ async def test_other_arguments_are_decided_about_like_any(tmp_path: Path) -> Non
         assert RAN == [(2, 3), (4, 3)]
 
 
+async def test_what_was_said_before_the_call_is_copied(tmp_path: Path) -> None:
+    """T10 × T13: the new version has it at its place, as a message that was appended."""
+    script = [calls("times", a=2, b=3), calls("times", a=4, b=5), says("20"), says("7")]
+
+    @tool(name="times")
+    async def times_after_steering(a: int, b: int) -> int:
+        """Multiply two numbers."""
+        if a == 2:
+            await turn.steer("and more")
+        return a * b
+
+    async with runtime_with(tmp_path, script, tools=[times_after_steering], ask=["times"]) as runtime:
+        chat = await runtime.conversation()
+        turn = await chat.send("go")
+        async for question in turn.asked():
+            await runtime.answer(question.id, allow_once())
+        _, last = calls_of((await turn.result()).messages)
+        again = await chat.rerun_call(last.id, result="7")
+        assert (await again.result()).text == "7"
+        assert [message.text for message in await chat.messages()] == ["go", "", "and more", "", "7"]
+        facts = [fact.type for fact in await again.facts()]
+        assert facts.count("message_appended") == 1
+
+
 async def test_calls_beside_it_keep_their_results(tmp_path: Path) -> None:
     """Calls of the same reply keep their results, and a withheld one stays withheld (T10)."""
     beside = Line(calls=tuple(ScriptedCall("times", {"a": n, "b": n}) for n in (1, 2, 3)))

@@ -43,6 +43,21 @@ async def test_a_call_of_who_was_handed_to_is_decided_about_as_theirs(tmp_path: 
         assert "I am b." in model_of(runtime).requests[-1].system
 
 
+@pytest.mark.parametrize(("chosen", "prompt"), [(None, "I am a."), ("c", "I am c.")])
+async def test_the_agent_that_made_the_call_makes_it_anew(
+    tmp_path: Path, chosen: str | None, prompt: str
+) -> None:
+    """It does so although the user chose another agent since, but not if they name one (T10 × T14)."""
+    agents = [Agent(name=name, prompt=f"I am {name}.") for name in "abc"]
+    script = [HANDED[1], says("x"), says("y")]
+    async with runtime_with(tmp_path, script, tools=[danger], agents=agents) as runtime:
+        chat = await runtime.conversation(agent="a")
+        (made,) = calls_of((await (await chat.send("go")).result()).messages)
+        await chat.change(agent="b")
+        await (await chat.rerun_call(made.id, result="y", agent=chosen)).result()
+        assert prompt in model_of(runtime).requests[-1].system
+
+
 async def test_whoever_came_before_binds_it_too(tmp_path: Path) -> None:
     """An agent gets no more permissions than the agents that handed over, also if the conversation then names
     b (T10 × P8)."""
@@ -95,7 +110,9 @@ async def test_a_call_that_was_copied_can_be_made_anew(tmp_path: Path, how: str)
         else:
             copy = await runtime.import_conversation(await runtime.export(chat.id))
         _, last = calls_of(await copy.messages())
+        question = [message.id for message in await copy.messages() if message.role == "user"][-1]
         again = await (await copy.rerun_call(last.id, arguments={"what": "z"})).result()
+        assert (await runtime.store.turn(again.id)).message == question
         assert RAN == ["x", "y", "z"]
         shown = [call.arguments["what"] for call in calls_of(await copy.messages())]
         assert (again.text, shown) == ("z", ["x", "z"])

@@ -42,7 +42,7 @@ async def _review(tmp_path: Path, answer: Answer) -> tuple[ToolResult, CallState
         turn = await runtime.send("go")
         assert await turn.reached("waiting")
         (question,) = turn.questions
-        assert question.kind == "review"
+        assert (question.kind, question.because) == ("review", "review")
         assert question.result is not None
         assert question.result.text == "salary: 5000"
         await turn.answer(question, answer)

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import cast
 
+import pytest
+
 from dragoman import allow_once
+from dragoman.errors import NotFound
+from dragoman.messages.message import Message, Text
 from dragoman.messages.questions import Question
+from dragoman.store.codecs import MESSAGE
 from dragoman.store.store import Signal, Store
 from dragoman.turn.live.signals import Signals
 
@@ -40,3 +46,71 @@ async def test_who_answered_finds_it_read_also_where_somebody_else_reads_it() ->
     await answered
     assert signals.has_answer("ask_1")
     await looks
+
+
+class Rows:
+    """A store that holds these signals, and may do something while it reads them."""
+
+    def __init__(self, *rows: Signal) -> None:
+        self.rows = [*rows]
+        self.meanwhile: Callable[[], Awaitable[None]] | None = None
+
+    async def signals(self, turn: str) -> list[Signal]:
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile is not None:
+            await meanwhile()
+        return [*self.rows]
+
+
+def steers(number: int) -> Signal:
+    message = Message(f"msg_{number}", "conv_1", None, "user", (Text("and?"),))
+    return Signal(number, "steer", {"message": MESSAGE.to_json(message)})
+
+
+async def test_a_steering_message_is_taken_away_or_comes_back_in_its_place() -> None:
+    """Only a message that the store no longer has stays away (T13)."""
+    signals = Signals("turn_1", cast("Store", Rows(steers(1), steers(2), steers(3))), on_cancel=print)
+    await signals.collect()
+
+    def left() -> list[int]:
+        return [received.signal for received in signals.steering]
+
+    with pytest.raises(NotFound, match="4"), signals.without_steering(4):
+        raise AssertionError("it is not there")
+    with pytest.raises(OSError, match="2, 3"), signals.without_steering(1):
+        raise OSError(str(left()))
+    assert left() == [1, 2, 3]
+    with pytest.raises(NotFound, match="2"), signals.without_steering(2):
+        raise NotFound("message", "2")
+    with signals.without_steering(3):
+        pass
+    assert left() == [1]
+
+
+@pytest.mark.parametrize(
+    ("waiting", "recorded"),
+    [
+        ([], True),
+        ([steers(1), Signal(2, "follow", {})], True),
+        ([Signal(1, "cancel", {"reason": "why", "by": "bob"})], False),
+    ],
+)
+async def test_signals_are_left_to_the_next_owner_if_none_moves_the_turn(
+    waiting: list[Signal], *, recorded: bool
+) -> None:
+    """N2"""
+    cancelled: list[str] = []
+    rows = Rows(*waiting)
+    signals = Signals("turn_1", cast("Store", rows), on_cancel=cancelled.append)
+    assert await signals.all_recorded() is recorded
+    await signals.collect()
+    assert [signals.has_read(one.seq) for one in waiting] == [not recorded] * len(waiting)
+    signals.reopen()
+    await signals.collect()
+    await signals.collect()
+    assert all(signals.has_read(one.seq) for one in waiting)
+    assert cancelled == ([] if recorded else ["why"])
+    assert signals.cancelled_by == (None if recorded else "bob")
+    rows.rows.append(steers(9))
+    rows.meanwhile = signals.collect  # somebody else reads at that moment
+    assert not await signals.all_recorded()

@@ -75,6 +75,23 @@ async def test_a_turn_does_not_end_before_what_was_said_to_it_last(tmp_path: Pat
         assert times == sorted(times)
 
 
+async def test_plugins_see_at_the_end_what_was_said_to_a_cancelled_turn(tmp_path: Path) -> None:
+    """T6 × T13 × H7"""
+    seen: list[str] = []
+
+    class Sees(Plugin):
+        async def on_turn_end(self, turn: TurnView) -> None:
+            seen.extend(message.text for message in turn.messages)
+
+    async with runtime_with(tmp_path, [says("done " * 40, waits=0.02)], plugins=[Sees()]) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("streaming")
+        await turn.steer("wait")
+        await turn.cancel()
+        await turn.result()
+    assert seen[-1] == "wait"
+
+
 async def test_an_end_that_the_store_refuses_leaves_no_trace(tmp_path: Path) -> None:
     """A user sends a message between the error and its write. Clients see one end, and the error follows the
     message (T8 × T13)."""

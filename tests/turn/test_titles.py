@@ -34,8 +34,11 @@ async def test_a_models_title_takes_its_place(tmp_path: Path) -> None:
         tmp_path, [says("ok"), says('"Moons of Jupiter"')], titles_by_model=True
     ) as runtime:
         chat = await runtime.conversation()
-        await (await chat.send("Tell me all about the moons of Jupiter")).result()
+        turn = await chat.send("Tell me all about the moons of Jupiter")
+        events = [event async for event in turn.events()]
         assert (await chat.info()).title == "Moons of Jupiter"
+        told = [event.text for event in events if isinstance(event, Notice) and event.kind == "title"]
+        assert told[-1] == "Moons of Jupiter"
 
 
 async def test_a_title_that_fails_costs_nothing(tmp_path: Path) -> None:

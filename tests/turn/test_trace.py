@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,29 +13,40 @@ import pytest
 
 from dragoman import Agent, Plugin, ProviderError, Rule, TurnView, allow_always, allow_once, reject, tool
 from dragoman.messages.message import CallState
+from dragoman.messages.questions import Question
 from dragoman.messages.request import Request
 from dragoman.messages.usage import Usage
 from dragoman.turn.facts import (
     FACT,
     ApprovalAsked,
+    CallChange,
     CallFinished,
+    CallInterrupted,
     CallMade,
+    CallsMade,
     CallStarted,
     Compacted,
     CompactionStarted,
     Fact,
+    InnerCall,
+    MessageAppended,
     ModelAsked,
     QuestionAnswered,
+    QuestionWithdrawn,
     ReplyReceived,
     RequestBuilt,
+    ResultAsked,
     Retried,
+    Steered,
     StepFinished,
+    ToolAsked,
+    TurnCancelled,
     TurnCompleted,
     TurnFailed,
     TurnOptions,
     TurnStarted,
 )
-from dragoman.turn.trace import STOPPED, CallTrace, trace_turn
+from dragoman.turn.trace import STOPPED, CallTrace, Tracer, trace_turn
 from dragoman.wire.scripted import Line, calls, fails, says
 from tests.runtimes import add, runtime_with
 
@@ -90,6 +103,24 @@ def test_calls_stand_side_by_side_with_what_they_waited_for() -> None:
     assert (two.because.kind, two.because.at) == ("answer", 105.0)
     assert [(wait.asked, wait.answered, wait.verdict) for wait in two.waits] == [(102.0, 105.0, "allow")]
     assert (trace.usage.input, trace.usage.output) == (30, 10)
+
+
+def test_the_calls_of_a_program_follow_its_own() -> None:
+    """O3, G2"""
+    facts = _turn(
+        RequestBuilt(1, 1, "msg_2", "m", at=101.0),
+        ReplyReceived(1, "msg_2", (CallMade("c1", "run"),), at=102.0),
+        CallStarted("c1", at=103.0),
+        CallsMade("c1", (InnerCall("i1", "a", "x"), InnerCall("i2", "b", "y")), at=104.0),
+        CallStarted("i1", at=105.0),
+        CallFinished("i1", CallState.COMPLETED, at=106.0),
+    )
+    trace = trace_turn("t", "c", facts)
+    assert [(one.id, one.tool, one.made, one.parent, one.state) for one in trace.calls] == [
+        ("c1", "run", 102.0, None, "running"),
+        ("i1", "a", 104.0, "c1", "completed"),
+        ("i2", "b", 104.0, "c1", "pending"),
+    ]
 
 
 def test_each_attempt_is_told_with_its_wait_and_its_reason() -> None:
@@ -154,6 +185,8 @@ def test_a_summary_that_nobody_goes_on_with_is_over_when_the_next_request_is_mad
         ModelAsked("", "acme/large", Usage(90, 10), at=103.0),
     )
     trace = trace_turn("t", "c", facts)
+    tracer = Tracer("t", "c")
+    assert [_ended(tracer, fact) for fact in facts] == ["", "", "Compaction", ""]
     [left] = trace.compactions
     assert (left.ended, left.error, left.usage) == (102.0, "stopped", None)
     assert trace.steps[0].requests[0].usage == Usage(90, 10)
@@ -206,6 +239,177 @@ async def _only_call(folder: Path, **options: Any) -> CallTrace:
         await turn.result()
         (call,) = (await turn.trace()).calls
         return call
+
+
+def _ended(tracer: Tracer, fact: Fact) -> str:
+    return " ".join(type(one).__name__.removesuffix("Trace") for one in tracer.take(fact))
+
+
+def test_each_fact_tells_what_it_ended() -> None:
+    """Inner items come before outer ones (O3)."""
+    calls = tuple(CallMade(id, f"tool_{id}") for id in ("c1", "c2", "c3"))
+    settings = TurnOptions(settings={"agent": "clerk"}, model="acme/small")
+    facts: list[tuple[Fact, str]] = [
+        (TurnStarted("msg_1", settings, at=100.0, by="ada"), ""),
+        (CompactionStarted("full", at=100.5), ""),
+        (ModelAsked("", "m", Usage(1, 1), at=100.6), ""),
+        (CompactionStarted("full", at=100.7), "Compaction"),
+        (ModelAsked("", "m", Usage(1, 1), at=100.8), ""),
+        (Compacted("msg_0", Usage(2, 2), at=101.0), "Compaction"),
+        (RequestBuilt(1, 1, "msg_2", "m", at=102.0), ""),
+        (ReplyReceived(1, "msg_2", calls, "tool_calls", Usage(10, 5), 102.5, at=103.0), "Request"),
+        (Steered("msg_3", at=103.1), ""),
+        (MessageAppended("msg_4", "memory", at=103.2), ""),
+        (CallStarted("c1", client=True, at=103.3), ""),
+        (ToolAsked("c1", "q1", at=103.5), ""),
+        (QuestionWithdrawn("c1", "q1", at=104.0), "Wait"),
+        (ModelAsked("c1", "m", Usage(3, 3), at=104.1), ""),
+        (ModelAsked("c1", "m", Usage(3, 3), at=104.2), ""),
+        (CallFinished("c1", CallState.COMPLETED, at=105.0), "Call"),
+        (ApprovalAsked("c2", "q2", at=105.0), ""),
+        (CallFinished("c2", CallState.CANCELLED, limit="stopped", at=106.0), "Wait Call"),
+        (CallStarted("c3", at=106.0), ""),
+        (CallInterrupted("c3", "q3", at=107.0), ""),
+        (QuestionAnswered("c3", "q3", "allow", at=108.0), "Wait"),
+        (CallStarted("c3", because="answer: ada allowed it", at=109.0), ""),
+        (ToolAsked("c3", "q4", at=110.0), ""),
+        (QuestionAnswered("c3", "q4", "reply", at=111.0), "Wait"),
+        (ResultAsked("c3", "q5", at=112.0), ""),
+        (QuestionAnswered("c3", "q5", "release", at=113.0), "Wait"),
+        (CallFinished("c3", CallState.COMPLETED, at=114.0), "Call"),
+        (StepFinished(1, True, limit="calls", at=114.0), "Step"),
+        (RequestBuilt(2, 1, "msg_5", "m", at=115.0), ""),
+        (ReplyReceived(2, None, (), "error", retries=(Retried(116.0, 1.0, "busy"),), at=118.0), "Request"),
+        (TurnFailed("no key", "auth", at=119.0), "Request Step Turn"),
+    ]
+    tracer = Tracer("turn_1", "conv_1")
+    assert [_ended(tracer, fact) for fact, _ in facts] == [ended for _, ended in facts]
+    trace = tracer.trace
+    assert (trace.by, trace.agent, trace.model, trace.limit) == ("ada", "clerk", "acme/small", "calls")
+    assert (trace.state, trace.ended, trace.cancelled_by, trace.usage) == (
+        "error",
+        119.0,
+        None,
+        Usage(20, 15),
+    )
+    assert [(one.kind, one.at, one.by) for one in trace.remarks] == [
+        ("steered", 103.1, None),
+        ("appended", 103.2, "memory"),
+    ]
+    assert [(one.started, one.ended, one.error, one.usage) for one in trace.compactions] == [
+        (100.5, 100.7, "stopped", Usage(1, 1)),
+        (100.7, 101.0, None, Usage(3, 3)),
+    ]
+    assert [(step.number, step.started, step.ended) for step in trace.steps] == [
+        (1, 102.0, 114.0),
+        (2, 115.0, 119.0),
+    ]
+    requests = trace.steps[1].requests
+    assert [(one.started, one.ended, one.error, one.finish) for one in requests] == [
+        (115.0, 116.0, "busy", None),
+        (117.0, 118.0, "no key", "error"),
+    ]
+    one, two, three = trace.calls
+    assert (one.made, one.client, one.usage, one.ended) == (103.0, True, Usage(6, 6), 105.0)
+    assert (two.state, two.runs, two.limit, two.ended) == ("cancelled", [], "stopped", 106.0)
+    assert [(run.started, run.ended) for run in three.runs] == [(106.0, 107.0), (109.0, 112.0)]
+    assert three.because is not None
+    assert (three.because.kind, three.because.text, three.because.at) == ("answer", "ada allowed it", 108.0)
+    assert [(wait.kind, wait.asked, wait.answered, wait.verdict) for wait in trace.waits] == [
+        ("tool", 103.5, 104.0, None),
+        ("approve", 105.0, 106.0, None),
+        ("interrupted", 107.0, 108.0, "allow"),
+        ("tool", 110.0, 111.0, "reply"),
+        ("review", 112.0, 113.0, "release"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fact", "state"),
+    [
+        (ApprovalAsked("c1", "q1", at=103.0), "asked"),
+        (CallStarted("c1", at=103.0), "running"),
+        (ToolAsked("c1", "q1", at=103.0), "asked"),
+        (ResultAsked("c1", "q1", at=103.0), "reviewing"),
+        (CallInterrupted("c1", "q1", at=103.0), "asked"),
+    ],
+)
+@pytest.mark.parametrize("runs", [False, True])
+def test_a_call_shows_what_it_does_now(fact: Fact, state: str, runs: bool) -> None:
+    """O3: an answer lets it run on, or else it is still to run."""
+    begun: list[Fact] = [CallStarted("c1", at=102.0)] if runs else []
+    made = ReplyReceived(1, "msg_2", (CallMade("c1", "a"),), at=102.0)
+    facts = _turn(RequestBuilt(1, 1, "msg_2", "m", at=101.0), made, *begun, fact)
+    assert [call.state for call in trace_turn("t", "c", facts).calls] == [state]
+    if state != "running":
+        facts.append(QuestionAnswered("c1", "q1", "allow", at=104.0))
+        stays = runs and isinstance(fact, ApprovalAsked | ToolAsked)
+        assert trace_turn("t", "c", facts).calls[0].state == ("running" if stays else "pending")
+
+
+@pytest.mark.parametrize("ends", [TurnCancelled("why", at=109.0, by="bob"), TurnCompleted(at=109.0)])
+def test_the_end_of_a_turn_ends_what_is_left(ends: Fact) -> None:
+    """O3"""
+    tracer = Tracer("t", "c")
+    for fact in _turn(RequestBuilt(1, 1, "msg_2", "m", at=101.0), CompactionStarted("full", at=102.0)):
+        assert _ended(tracer, fact) == ""
+    assert _ended(tracer, ends) == "Compaction Request Step Turn"
+    trace, cancelled = tracer.trace, isinstance(ends, TurnCancelled)
+    assert trace.cancelled_by == ("bob" if cancelled else None)
+    assert trace.compactions[0].error == trace.state == ("cancelled" if cancelled else "completed")
+    assert {trace.ended, trace.steps[0].ended, trace.steps[0].requests[0].ended} == {109.0}
+
+
+def test_retries_stand_with_the_request_that_made_them() -> None:
+    """O3: two requests were repaired by a plugin, and the second one was retried before."""
+    long, busy = Retried(102.0, 0.0, "long", 400), Retried(105.0, 1.0, "busy", 503)
+    facts = _turn(
+        RequestBuilt(1, 1, "msg_2", "m", at=100.0),
+        RequestBuilt(1, 2, "msg_2", "m", at=102.0),
+        RequestBuilt(1, 3, "msg_2", "m", at=110.0),
+        ReplyReceived(1, "msg_2", retries=(replace(long, at=110.0), busy, long), at=112.0),
+    )
+    requests = trace_turn("t", "c", facts).steps[0].requests
+    assert [(one.attempt, one.started, one.ended, one.built, one.sent) for one in requests] == [
+        (1, 100.0, 102.0, 1, 1),
+        (2, 102.0, 105.0, 2, 1),
+        (3, 106.0, 110.0, 2, 2),
+        (4, 110.0, 112.0, 3, 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("step", "copied"), [((1, "msg_2", 0.0), True), ((1, "msg_2", 101.5), False), ((1, None, 0.0), False)]
+)
+def test_a_reply_that_was_copied_says_so(step: tuple[int, str | None, float], copied: bool) -> None:
+    """T10: so do its calls, unless they ran again."""
+    number, message, first = step
+    made = (CallMade("c1", "a"), CallMade("c2", "b"))
+    facts: list[Fact] = [
+        TurnStarted("msg_1", TurnOptions(again_from=CallChange("c0")), at=100.0),
+        RequestBuilt(number, 1, "msg_2", "m", at=101.0),
+        ReplyReceived(number, message, made, first=first, at=102.0),
+        CallFinished("c1", CallState.COMPLETED, at=102.0),
+        CallFinished("c2", CallState.COMPLETED, at=103.0),
+    ]
+    step_trace = trace_turn("t", "c", facts).steps[0]
+    assert step_trace.requests[0].copied is copied
+    assert [call.copied for call in step_trace.calls] == [copied, False]
+
+
+def test_an_answer_that_the_turn_has_not_read_yet_counts() -> None:
+    """O3 × P6"""
+    made = ReplyReceived(1, "msg_2", (CallMade("c1", "a"),), at=102.0)
+    asked = ApprovalAsked("c1", "q1", at=103.0)
+    facts = _turn(RequestBuilt(1, 1, "msg_2", "m", at=101.0), made, asked)
+    question = Question("q1", "conv_1", "t", "c1", "run", "a", "Run?", {}, "h", because="loop", asked=103.0)
+    answered = replace(question, answer=replace(allow_once(), at=105.0, by="ada"))
+    [open] = trace_turn("t", "c", facts, [question]).waits
+    assert (open.kind, open.because, open.answered, open.verdict) == ("run", "loop", None, None)
+    [wait] = trace_turn("t", "c", facts, [answered]).waits
+    assert (wait.answered, wait.verdict, wait.by, wait.scope) == (105.0, "allow", "ada", "once")
+    totals = trace_turn("t", "c", facts).totals(now=110.0)
+    assert (totals.waited, totals.tools, totals.requests, totals.first_token) == (7.0, 0.0, 1.0, None)
 
 
 async def test_a_call_that_a_rule_allowed_names_the_rule(tmp_path: Path) -> None:
@@ -296,22 +500,28 @@ async def test_a_request_that_a_plugin_had_repeated_is_two_attempts(tmp_path: Pa
 
 
 async def test_a_call_that_opened_a_sub_agent_names_its_turn(tmp_path: Path) -> None:
-    """O3, R4"""
+    """A damaged conversation of another call does not hide it (O3, R4)."""
 
     def script(request: Request) -> Line:
         inner = any(part.text == "inner" for part in request.messages[0].parts if part.type == "text")
         if inner:
             return says("done")
         place = sum(message.role == "assistant" for message in request.messages)
-        outer = (calls("task", agent="clerk", request="inner"), says("all done"))
+        task = calls("task", agent="clerk", request="inner")
+        outer = (task + task, says("all done"))
         return outer[place]
 
     async with runtime_with(tmp_path, script, tools=[add], agents=[Agent(name="clerk")]) as runtime:
         turn = await runtime.send("outer")
         await asyncio.wait_for(turn.result(), 30)
-        (call,) = (await turn.trace()).calls
-        assert call.opened is not None
-        assert (await runtime.turn(call.opened).trace()).agent == "clerk"
+        opened = [call.opened for call in (await turn.trace()).calls]
+        assert [(await runtime.turn(str(id)).trace()).agent for id in opened] == ["clerk", "clerk"]
+        for id in opened:
+            row = await runtime.store.turn(str(id))
+            with closing(sqlite3.connect(tmp_path / "chat.db")) as db, db:
+                db.execute("UPDATE conversations SET settings = '{' WHERE id = ?", [row.conversation])
+            left = [call.opened for call in (await turn.trace()).calls]
+            assert left == [None, opened[1] if id == opened[0] else None]
 
 
 @pytest.mark.parametrize("text", ["", "something else"])

@@ -35,7 +35,6 @@ class ConversationHandle:
     """A conversation. Each method returns after its effect is stored."""
 
     def __init__(self, id: str, engine: Engine, opens: Conversation | None = None) -> None:
-        check_ids(conversation=id)
         self.id = id
         self._opens = opens  # Stored together with the first message.
         self._engine = engine

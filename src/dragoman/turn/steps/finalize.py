@@ -75,9 +75,7 @@ async def keep_what_came(log: TurnLog, signals: Signals, finish: str, torn: Appe
         log_call(log, call)
     if torn is not None:
         log.publish(MessageEnd(finish, message=torn.id))
-    if not (log.turn.state is State.FINALIZING and log.turn.finished):
-        await signals.collect()
-        await take_in_steering(log, signals)  # Keep user messages, although the turn does not answer them.
+    await take_in_steering(log, signals)  # Keep user messages, although the turn does not answer them.
 
 
 async def conclude(log: TurnLog, signals: Signals, error: BaseException | None) -> None:
