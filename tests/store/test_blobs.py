@@ -194,5 +194,6 @@ async def test_a_file_that_came_just_now_goes_later(tmp_path: Path) -> None:
     try:
         await store._finish_deletions()
         assert files_in(tmp_path / "chat.db.files" / "blobs") == [store._folder.path(wanted)]
+        assert await store._all("unwanted_blobs") == []
     finally:
         await store.close()

@@ -21,6 +21,7 @@ from dragoman.errors import ConfigError, EngineError, Unreadable
 from dragoman.messages.message import Error, Message, Text
 from dragoman.messages.usage import Spending
 from dragoman.store.sqlite import SqliteStore
+from dragoman.store.sqlite.migrate import connect
 from dragoman.store.sqlite.readers import migrations
 from dragoman.store.store import Change, Found, Start, Store
 from tests.fork_server import python
@@ -83,6 +84,15 @@ async def test_a_store_makes_its_folders(tmp_path: Path) -> None:
     await store.put_blob(b"x")
     await store.close()
     assert names_in(tmp_path / "some" / "where") == {"chat.db", "chat.db.files"}
+
+
+def test_each_connection_has_the_settings_it_needs(tmp_path: Path) -> None:
+    """The log may grow to 160 MB, so that upkeep and not the writer makes checkpoints (S2)."""
+    (tmp_path / "chat.db").touch()
+    wanted: dict[str, object] = {"journal_mode": "wal", "synchronous": 1, "foreign_keys": 1, "auto_vacuum": 2}
+    wanted |= {"wal_autocheckpoint": 40_000, "journal_size_limit": 160_000_000}
+    with closing(connect(tmp_path / "chat.db", busy_timeout=1.0)) as db:
+        assert {name: db.execute(f"PRAGMA {name}").fetchone()[0] for name in wanted} == wanted
 
 
 async def test_a_path_that_cannot_be_a_store_is_refused_in_words(tmp_path: Path) -> None:

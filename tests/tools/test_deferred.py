@@ -164,8 +164,10 @@ def test_a_tool_is_found_by_what_it_does_and_by_its_name(query: str, first: str)
     assert ToolSearch(SEARCHED).find(query)[0] == first
 
 
-def test_words_that_no_tool_has_find_nothing() -> None:
-    assert ToolSearch(SEARCHED).find("zebra") == []
+@pytest.mark.parametrize("query", ["zebra", "string"])
+def test_words_that_no_tool_has_find_nothing(query: str) -> None:
+    """Defaults and types are no words of a tool."""
+    assert ToolSearch(SEARCHED).find(query) == []
 
 
 @given(st.text(max_size=60))

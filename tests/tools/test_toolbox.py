@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
 from dragoman import ConfigError, Group, Rule, tool
+from dragoman.tools.program import programs_group
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Offer, Toolbox
 from dragoman.wire.scripted import calls, says
@@ -95,6 +97,13 @@ def test_a_tool_is_found_by_a_spelling_of_the_name_it_is_offered_by() -> None:
     assert offer.find("web.read") == ("web_read", WEB.tools[0])
     assert offer.find("functions.READ") == ("read", FILES.tools[0])
     assert offer.find("reed") is None
+
+
+def test_programs_without_their_extra_are_a_group_without_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    """G1"""
+    assert [one.name for one in programs_group(named=True).tools] == ["run_program"]
+    monkeypatch.setitem(sys.modules, "pydantic_monty", None)
+    assert (programs_group().name, programs_group().tools) == ("programs", ())
 
 
 async def test_a_conversation_has_switches_of_its_own(tmp_path: Path) -> None:

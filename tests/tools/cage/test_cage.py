@@ -35,6 +35,7 @@ from dragoman.tools.cage.policy import (
     CageSettings,
     Protected,
     beyond_of,
+    find_protected,
     hold_back,
     put_back,
     settle_beyond,
@@ -152,6 +153,19 @@ def test_k3_a_denial_closes_what_another_rule_opened(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "a")
     link = (Rule("cage.write", f"{tmp_path}/link/*", "allow"),)
     assert Cage(tmp_path, rules=link).opened("cage.write") == []
+
+
+def test_p12_protected_paths_are_found_up_to_the_first_link(tmp_path: Path) -> None:
+    """By the settings: links on the way could lead elsewhere later. What is missing is not protected."""
+    (tmp_path / "srv/deep").mkdir(parents=True)
+    (tmp_path / "srv/deep/run.py").touch()
+    (tmp_path / "link").symlink_to("srv")
+    names = ("srv/deep/run.py", "link/deep/run.py", "gone/run.py")
+    found = find_protected(tmp_path, [Rule("files.write", one, "ask") for one in names])
+    kinds = {path: kind for path, (kind, _) in found.entries.items()}
+    assert (kinds, found.whole) == ({"srv/deep/run.py": "file", "link": "link"}, False)
+    assert found.links == ["link"]
+    assert find_protected(tmp_path, [Rule("files.write", "*", "deny")]).whole
 
 
 @pytest.fixture
@@ -511,6 +525,21 @@ async def test_k1_a_host_is_asked_about_while_the_command_waits(tmp_path: Path) 
             assert heard in texts[0]
             assert [one.rules for one in asked] == [(Rule("cage.net", f"127.0.0.1:{port}", "allow"),)]
             assert ("refused network: 127.0.0.1" in texts[0]) == (heard == "403")
+
+
+@needs_cage
+async def test_k1_a_request_without_tls_is_refused_and_told(tmp_path: Path) -> None:
+    """Network × a proxy request for anything but a tunnel."""
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "plain.py").write_text(CONNECT.replace("CONNECT {target}", "GET http://{target}/"))
+    line = f"{sys.executable} plain.py plain.example.org:80"
+    async with caged(tmp_path, [run(line), says("done")], folder=work) as runtime:
+        texts, asked = await told(runtime)
+    assert asked == []
+    assert "plain.example.org 405" in texts[0]
+    assert "refused network: plain.example.org:80 (without TLS: the cage passes https alone)" in texts[0]
+    assert "cage.net:plain.example.org:80" in texts[0]
 
 
 @needs_cage

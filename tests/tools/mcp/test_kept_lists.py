@@ -10,6 +10,7 @@ from dragoman.messages.message import CallState
 from dragoman.tools.mcp.source import McpSource
 from dragoman.tools.mcp.tool_list import KeptLists
 from tests.patience import PATIENCE
+from tests.tools.bench import Bench
 from tests.tools.mcp.rig import call, raw, source, tool
 
 pytestmark = pytest.mark.slow
@@ -24,9 +25,14 @@ async def test_a_list_that_was_kept_needs_no_server(tmp_path: Path) -> None:
         await second.ready()
         assert (second.state, second.started_in) == ("idle", None)
         assert [(one.name, one.fingerprint, one.spec()) for one in second.group().tools] == definitions
-        outcome = await call(second, "echo", text="x")
+        bench = Bench()
+        outcome = await call(second, "echo", bench, text="x")
         assert (outcome.state, second.state) == (CallState.COMPLETED, "running")
         assert second.started_in is not None
+        started = f"the server it started in {second.started_in:.1f} s"
+        assert bench.progress == ["starting the server it", started]
+        assert (await call(second, "echo", bench, text="x")).state is CallState.COMPLETED
+        assert len(bench.progress) == 2  # it runs already
 
 
 async def test_what_was_left_out_is_not_kept_and_still_told(tmp_path: Path) -> None:

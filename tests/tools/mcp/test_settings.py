@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,12 @@ def test_what_looks_like_a_secret_is_seen() -> None:
     assert looks_secret("Authorization", "Bearer abc")
     assert not looks_secret("GITHUB_TOKEN", "${GITHUB_TOKEN}")
     assert not looks_secret("LOG_LEVEL", "debug")
+
+
+def test_servers_without_the_extra_say_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    with pytest.raises(ConfigError, match=r"dragoman\[mcp\]"):
+        sources_of({"files": McpServer(command="x")})
 
 
 def test_servers_whose_tools_would_be_named_alike_are_refused() -> None:
