@@ -83,6 +83,14 @@ def test_above_it_a_search_stands_for_them(budget: ToolBudget) -> None:
     assert offer.find("Tool-7") is None  # a spelling of it loads nothing
 
 
+def test_few_tools_are_all_named() -> None:
+    said = "Of the tools: short  and\nplain"
+    description = (
+        defer(offered(*MANY[:3], rules=said), ToolBudget(1, None), None, (), ()).tools[FIND_TOOLS].description
+    )
+    assert description.endswith("There are 3 more:\n- hub (short and plain): tool_0, tool_1, tool_2")
+
+
 def test_what_was_found_follows_in_the_order_it_was_found() -> None:
     """The tools before them stay the same, so a provider's cache stays valid."""
     whole, budget = offered(*MANY), ToolBudget(40, None)

@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import ToolContext, ToolFailed, tool
-from dragoman.tools.workspace import OPEN_FILES, inside, read_if_there, read_inside, replace_inside
+from dragoman.tools.workspace import (
+    OPEN_FILES,
+    inside,
+    read_if_there,
+    read_inside,
+    remove_inside,
+    replace_inside,
+)
 from tests.tools.bench import Bench
 
 
@@ -170,3 +177,15 @@ def test_an_editor_writes_where_it_can(tmp_path: Path) -> None:
         replace_inside(tmp_path, "link.txt", 100, lambda old: b"new", create=True)
     with open_in_editor("x"), pytest.raises(ToolFailed):
         read_inside(tmp_path, "../outside.txt", 100)
+    with open_in_editor(None):  # an editor has only text
+        replace_inside(tmp_path, "a.txt", 100, lambda old: b"\xff", create=False)
+    assert (tmp_path / "a.txt").read_bytes() == b"\xff"
+
+
+def test_a_file_is_deleted_only_as_it_was_read(workspace: Path) -> None:
+    """C6"""
+    for read in (b"b", b""):
+        with pytest.raises(ToolFailed, match="changed meanwhile"):
+            remove_inside(workspace, "a.txt", read)
+    remove_inside(workspace, "a.txt", b"a")
+    assert not (workspace / "a.txt").exists()

@@ -132,6 +132,11 @@ async def test_what_is_deep_or_long_is_over_at_once(expression: str) -> None:
     assert "took longer" not in outcome.result.text
 
 
+def test_a_deeper_expression_than_the_tool_takes_is_explained() -> None:
+    with pytest.raises(ToolFailed, match="too many levels"):
+        evaluate("-" * 100_000 + "1")
+
+
 async def test_a_long_expression_does_not_fit() -> None:
     assert "at most 500" in await text_of(calculator, expression="1+" * 300 + "1")
 

@@ -94,6 +94,14 @@ async def test_an_empty_line_that_lost_its_space_is_a_line_of_the_file(root: Pat
         (MARKED.replace("new/n.txt", "alias.txt"), "link"),
         (MARKED.replace("sub/c.py", "../out.py"), "out of the workspace"),
         (MARKED.replace("Add File: new/n.txt", "Add File: a.txt"), "names a file twice"),
+        (MARKED.replace("Add File: new/n.txt", "Add File: sub/d\n"), "'' must begin with +"),
+        (MARKED.replace("@@ def b():", "@@ def c():"), "Hunk 1: line 'def c():' is not in 'sub/b.py'"),
+        (MARKED.replace("+2", "?2"), "'?2' of the patch must begin with a space, + or -"),
+        (MARKED.replace("*** Update File: a.txt\n@@\n", ""), "' one' belongs to no file"),
+        ("*** Begin Patch\n*** Update File: a.txt\n*** Move to: sub/b.py\n-two", "cannot get this name"),
+        ("--- /dev/null\n+++ /dev/null\n@@ -1 +1 @@\n-one", "changes nothing"),
+        ("--- a/a.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-one", "has more lines than the patch deletes"),
+        ("--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n one", "the patch changes nothing in a.txt"),
     ],
 )
 async def test_what_does_not_fit_changes_nothing(root: Path, patch: str, why: str) -> None:
@@ -146,7 +154,8 @@ def changed(*hunks: Hunk, to: str | None = None) -> FilePatch:
 
 F, RENAMED = "--- a/f\n+++ b/f\n", "rename from f\nrename to g\n"
 AB = Hunk(["a"], ["b"], at=0)
-MARKED_TWO = """*** Begin Patch
+MARKED_TWO = """Here it is:
+*** Begin Patch
 *** Delete File: g
 *** Update File: f
 @@ class A:

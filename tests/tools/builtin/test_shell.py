@@ -32,6 +32,9 @@ async def test_a_command_runs_in_the_workspace_and_says_how_it_ended(tmp_path: P
     assert await told(tmp_path, shell, command="kill -9 $$") == "ended by signal 9\n"
     assert "not found" in await told(tmp_path, shell, command="no-such-program")
     assert "no command" in await refused(tmp_path, shell, command=" ")
+    unclear = await refused(tmp_path, shell, command="touch ran", beyond=["write:a", "all"])
+    assert unclear.startswith("Invalid value 'all' in beyond. Use write:PATH/*")
+    assert not (tmp_path / "ran").exists()
     assert "no workspace" in (await Bench().run(shell, {"command": "true"})).result.text
 
 
