@@ -27,7 +27,7 @@ from dragoman.tools.authorize import Ask, Authority, Refuse, Run, authorize
 from dragoman.tools.builtin import files_group, shell_group
 from dragoman.tools.builtin.formatters import Formatter, with_formatters
 from dragoman.tools.builtin.shell import shell
-from dragoman.tools.cage.bubblewrap import make_groups, remove_group
+from dragoman.tools.cage.bubblewrap import limited, make_groups, remove_group
 from dragoman.tools.cage.checkup import try_cage
 from dragoman.tools.cage.enter import cage_in
 from dragoman.tools.cage.policy import (
@@ -35,6 +35,7 @@ from dragoman.tools.cage.policy import (
     CageSettings,
     Protected,
     beyond_of,
+    find_hidden,
     find_protected,
     hold_back,
     put_back,
@@ -108,6 +109,18 @@ def test_k3_what_a_call_wants_beyond_is_asked_about_with_just_that_rule() -> Non
     assert isinstance(decided(beyond=[wanted], rules=[Rule("cage.write", "*", "deny")]), Refuse)
 
 
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        (Rule("cage.net", "example.org:443", "allow"), "The command asks to connect to example.org:443."),
+        (Rule("cage.read", "/srv/*", "allow"), "The command asks to read /srv/*."),
+    ],
+)
+def test_k3_what_a_call_wants_is_told_in_words(rule: Rule, text: str) -> None:
+    assert text in [reason.text for reason in decided(beyond=[rule]).reasons]
+    assert isinstance(decided(beyond=[rule], grants=[rule]), Run)
+
+
 def test_k3_to_run_outside_is_asked_about() -> None:
     outside = Rule("cage.outside", "make", "allow")
     asked = decided(beyond=[outside])
@@ -132,6 +145,10 @@ def test_k3_a_later_rule_closes_the_cage_by_any_of_its_names(permission: str, ac
                 assert not cage.may_write(".git")
             case other:
                 pytest.fail(str(other))
+    everything = decided(rules=[opening, Rule("*", "*", "ask")])  # means calls, not the cage
+    assert isinstance(everything, Ask)
+    assert everything.cage is not None
+    assert everything.cage.may_write(".git")
 
 
 def test_k3_a_denial_closes_what_another_rule_opened(tmp_path: Path) -> None:
@@ -166,6 +183,25 @@ def test_p12_protected_paths_are_found_up_to_the_first_link(tmp_path: Path) -> N
     assert (kinds, found.whole) == ({"srv/deep/run.py": "file", "link": "link"}, False)
     assert found.links == ["link"]
     assert find_protected(tmp_path, [Rule("files.write", "*", "deny")]).whole
+
+
+def test_k1_what_no_tool_may_read_is_found(tmp_path: Path) -> None:
+    """A name, a folder, and every name with a beginning. Not the workspace itself."""
+    (tmp_path / "keys").mkdir()
+    for name in ("store.db", "store.db-wal", "other"):
+        (tmp_path / name).touch()
+    names = ("keys/*", "store.db*", "gone", "gone/x*", "*")
+    bounds = [*(Rule("files.read", one, "deny") for one in names), Rule("files.read", "other", "ask")]
+    found = find_hidden(tmp_path, bounds)
+    assert sorted(one.name for one in found) == ["keys", "store.db", "store.db-wal"]
+
+
+def test_k1_without_a_group_a_shell_limits_the_number_of_processes(tmp_path: Path) -> None:
+    (*_, name, word) = limited(["make", "all"], [tmp_path])
+    assert (name, word) == ("make", "all")
+    assert limited(["make", "all"], [tmp_path])[:2] == ["/bin/sh", "-c"]
+    (tmp_path / "pids.max").touch()
+    assert limited(["make", "all"], [tmp_path]) == ["make", "all"]
 
 
 @pytest.fixture
@@ -619,6 +655,20 @@ async def test_p12_what_runs_later_is_held_whatever_its_path(tmp_path: Path, pat
     assert not (tmp_path / "work" / path).exists()
 
 
+def test_p12_a_link_that_was_replaced_is_there_again(tmp_path: Path) -> None:
+    """Held × a link on a protected path that a command replaced by a file."""
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / ".envrc").symlink_to("real")
+    before = find_protected(work, [])
+    (work / ".envrc").unlink()
+    (work / ".envrc").write_text("new")
+    assert find_protected(work, []).new_since(before) == [".envrc"]
+    held = hold_back(work, ".envrc", before)
+    assert (work / ".envrc").readlink() == Path("real")
+    assert (work / held).read_text() == "new"
+
+
 def test_p12_what_was_held_is_put_back_through_no_link(tmp_path: Path) -> None:
     """Allowed × a link that another command made while the user was deciding."""
     work, home = tmp_path / "work", tmp_path / "home"
@@ -715,6 +765,34 @@ async def test_k1_the_holder_of_a_cage_does_not_tell_what_lies_outside(tmp_path:
         texts, _ = await told(runtime)
     assert "bwrap" in texts[0]
     assert not [one for one in ("--ro-bind", ".vscode", "--tmpfs", "--seccomp") if one in texts[0]]
+
+
+@needs_cage
+async def test_k1_a_worktree_sees_its_repository_if_that_confirms_it(place: Path) -> None:
+    """Anybody can write a file that points to a repository: the repository has to name the worktree, too."""
+    main, forged = place / "main", place / "forged"
+    for folder in (main, forged):
+        folder.mkdir()
+    made = "git init -q && git -c user.name=a -c user.email=a@b commit -qm first --allow-empty"
+    process(f"{made} && git worktree add -q {place}/work", main)
+    (forged / ".git").write_text((place / "work/.git").read_text())
+    for folder, status in ((place / "work", "0"), (forged, "128")):
+        script = [run("git log --oneline"), says("done")]
+        async with caged(place / folder.name, script, folder=folder) as runtime:
+            texts, _ = await told(runtime)
+        assert texts[0].startswith(f"exit status {status}\n"), texts[0]
+
+
+@needs_cage
+async def test_k1_a_folder_that_no_tool_may_read_is_empty_inside(tmp_path: Path) -> None:
+    (tmp_path / "work/keys").mkdir(parents=True)
+    (tmp_path / "work/keys/one").write_text("secret")
+    script = [run("ls keys; cat keys/one; touch keys/new"), says("done")]
+    bounds = [Rule("files.read", "keys/*", "deny")]
+    async with caged(tmp_path, script, bounds=bounds) as runtime:
+        texts, _ = await told(runtime)
+    assert "secret" not in texts[0]
+    assert [one.name for one in (tmp_path / "work/keys").iterdir()] == ["one"]
 
 
 @needs_cage

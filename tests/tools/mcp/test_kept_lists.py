@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,11 @@ pytestmark = pytest.mark.slow
 
 async def test_a_list_that_was_kept_needs_no_server(tmp_path: Path) -> None:
     """Until a call: it starts it, and tells how long that took."""
-    kept = KeptLists(tmp_path)
+    kept = KeptLists(tmp_path / "kept")
     async with source(raw(), kept=kept) as first:
+        (file,) = (tmp_path / "kept").iterdir()
+        modes = [stat.S_IMODE(one.stat().st_mode) for one in (file.parent, file)]
+        assert modes == [0o700, 0o600]  # only for its owner
         definitions = [(one.name, one.fingerprint, one.spec()) for one in first.group().tools]
     async with source(raw(), ready=False, kept=kept) as second:
         await second.ready()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.errors import ToolFailed
 from dragoman.messages.message import CallState
 from dragoman.tools.mcp import contents
 from dragoman.tools.mcp.servers import McpServer
@@ -35,6 +36,14 @@ async def test_a_server_that_hangs_at_its_start_holds_nobody_up() -> None:
         assert (server.state, server.group().tools) == ("starting", ())
         await _settled(server)
         assert (server.state, server.error) == ("failed", "it did not start within 3 s")
+
+
+async def test_a_server_that_is_switched_off_is_told_in_words() -> None:
+    async with source(raw(enabled=False), ready=False) as server:
+        await server.ready()
+        assert server.state == "idle"
+        with pytest.raises(ToolFailed, match="MCP server 'it' is not available: it is switched off"):
+            await server.prompts()
 
 
 async def test_a_late_server_joins_when_it_is_there(tmp_path: Path) -> None:
