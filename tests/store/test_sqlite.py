@@ -21,7 +21,7 @@ from dragoman.errors import ConfigError, EngineError, Unreadable
 from dragoman.messages.message import Error, Message, Text
 from dragoman.messages.usage import Spending
 from dragoman.store.sqlite import SqliteStore
-from dragoman.store.sqlite.migrate import connect
+from dragoman.store.sqlite.migrate import _use_wal, connect
 from dragoman.store.sqlite.readers import migrations
 from dragoman.store.store import Change, Found, Start, Store
 from tests.fork_server import python
@@ -95,6 +95,28 @@ def test_each_connection_has_the_settings_it_needs(tmp_path: Path) -> None:
         assert {name: db.execute(f"PRAGMA {name}").fetchone()[0] for name in wanted} == wanted
 
 
+def test_a_new_file_that_another_process_opens_is_waited_for(tmp_path: Path) -> None:
+    """SQLite refuses to change the mode of a file at once, however long it may wait (S2)."""
+
+    class Refusing(sqlite3.Connection):
+        codes: list[int]
+
+        def execute(self, text: str, *_: Any) -> sqlite3.Cursor:
+            if self.codes:
+                error = sqlite3.OperationalError("refused")
+                error.sqlite_errorcode = self.codes.pop()
+                raise error
+            return super().execute(text)
+
+    with closing(sqlite3.connect(tmp_path / "chat.db", factory=Refusing)) as db:
+        db.codes = [sqlite3.SQLITE_BUSY] * 2
+        _use_wal(db, patience=PATIENCE)
+        for code, patience in ((sqlite3.SQLITE_BUSY, -1.0), (sqlite3.SQLITE_FULL, PATIENCE)):
+            db.codes = [code]
+            with pytest.raises(sqlite3.OperationalError, match="refused"):
+                _use_wal(db, patience=patience)
+
+
 async def test_a_path_that_cannot_be_a_store_is_refused_in_words(tmp_path: Path) -> None:
     """S2: and leaves nothing open, and nothing behind."""
     (tmp_path / "folder").mkdir()
@@ -105,7 +127,26 @@ async def test_a_path_that_cannot_be_a_store_is_refused_in_words(tmp_path: Path)
     await refused(tmp_path / "new.db", "Cannot open the store", "new.db.files' is not a folder")
     await refused(tmp_path / "file" / "chat.db", "Cannot open the store")
     await refused(tmp_path / "text.db", "Cannot open the store", "not a database")
-    assert names_in(tmp_path) == {"folder", "file", "text.db", "new.db.files"}
+    with closing(sqlite3.connect(tmp_path / "other.db")) as db:
+        db.execute("CREATE TABLE mine (x)")
+    await refused(tmp_path / "other.db", "a database, but not a Dragoman store")
+    assert {one for one in names_in(tmp_path) if "other" not in one} == {
+        "folder",
+        "file",
+        "text.db",
+        "new.db.files",
+    }
+
+
+async def test_a_store_that_is_not_open_says_so(tmp_path: Path) -> None:
+    """S2"""
+    store = SqliteStore(tmp_path / "chat.db")
+    with pytest.raises(ConfigError, match="The store is not open"):
+        await store.conversations()
+    await store.open()
+    await store.close()
+    with pytest.raises(EngineError, match="The store is closed"):
+        await store.conversations()
 
 
 async def test_what_is_in_the_way_in_the_folder_beside_a_store_is_named(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.conversation.sharing import Share
+from dragoman.conversation.sharing import Member, Share
 from dragoman.conversation.tree import Conversation
-from dragoman.messages.message import File, Message, Text
+from dragoman.messages.message import File, Message, ProviderFile, Text
 from dragoman.messages.questions import Grant, Rule
 from dragoman.messages.usage import Usage
 from dragoman.store.sql.database import SqlConnection
@@ -171,6 +171,27 @@ async def test_an_upload_that_no_message_came_for_is_removed_after_a_day(tmp_pat
     assert await store.blob(new) == b"new"
     assert await store.blob(kept) == b"kept"
     await store.close()
+
+
+async def test_what_is_known_for_a_while_is_forgotten(store: SqliteStore) -> None:
+    """Presence goes after an hour, an upload after a day, and a provider's file when it
+    expires (S1)."""
+    now = time.time()
+    await store.add_conversation(Conversation("conv_1"))
+    await store.set_member("conv_1", Member("bob", "reads", "ada", now))
+    for user, ago in (("ada", 2 * 3600.0), ("bob", 0.0)):
+        await store.note_presence("conv_1", user, now - ago)
+    for blob, ago in (("a" * 64, 2 * DAY), ("b" * 64, 0.0)):
+        await store.add_upload(blob, "ada", now - ago)
+    for id, expires in (("old", now - 1), ("new", now + DAY), ("endless", None)):
+        await store.add_provider_file(ProviderFile("acme", id[0] * 64, id, expires=expires), now - DAY)
+    await store._finish_deletions()
+    rows = await store._read(
+        lambda db: db.execute(
+            "SELECT user FROM presence UNION SELECT blob FROM uploads UNION SELECT id FROM provider_files"
+        ).fetchall()
+    )
+    assert sorted(row[0] for row in rows) == ["b" * 64, "bob", "endless", "new"]
 
 
 async def test_a_new_database_beside_old_blobs_removes_none_of_them(tmp_path: Path) -> None:

@@ -178,6 +178,25 @@ def test_words_that_no_tool_has_find_nothing(query: str) -> None:
     assert ToolSearch(SEARCHED).find(query) == []
 
 
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("searches", "searching"),
+        ("queries", "query"),
+        ("settings", "setting"),
+        ("ties", "tie"),
+        ("listed", "list"),
+        ("need", "needs"),
+        ("notes", "note"),
+        ("genetics", "genetically"),
+        ("WeatherForecast", "forecast"),
+    ],
+)
+def test_a_form_of_a_word_finds_another(said: str, asked: str) -> None:
+    tools = {tool.name: tool for tool in (named("one", "Do it."), named("two", f"The {said} of it."))}
+    assert ToolSearch(tools).find(asked) == ["two"]
+
+
 @given(st.text(max_size=60))
 def test_any_text_can_be_searched_for(query: str) -> None:
     found = ToolSearch(SEARCHED).find(query)
