@@ -131,7 +131,8 @@ def test_the_first_folder_wins_and_what_is_broken_is_told(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("Just text.", "front matter"),
+        ("Just text.", "needs front matter at the start"),
+        ("text\n---\ndescription: d\n---\n", "needs front matter at the start"),
         ("---\nname: a\n", "no end"),
         ("---\n[1, 2]\n---\n", "not a list of names"),
         ("---\na: [\n---\n", "not valid YAML"),

@@ -116,6 +116,26 @@ def test_what_is_passed_as_tools_is_grouped() -> None:
         grouped(["shel"])
 
 
+def test_a_source_with_the_name_of_a_group_is_not_added() -> None:
+    """C11"""
+
+    class Other:
+        name = "files"
+
+        def group(self) -> Group:
+            return Group("files", ())
+
+        async def ready(self) -> None: ...
+
+        async def close(self) -> None: ...
+
+    toolbox = Toolbox([FILES])
+    with pytest.raises(ConfigError, match="files"):
+        toolbox.add(Other())
+    assert toolbox.sources == ()
+    assert list(toolbox.offer().tools) == ["read", "write"]
+
+
 def test_programs_without_their_extra_are_a_group_without_tools(monkeypatch: pytest.MonkeyPatch) -> None:
     """G1"""
     assert [one.name for one in programs_group(named=True).tools] == ["run_program"]

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dragoman.errors import ToolFailed
@@ -38,6 +38,7 @@ EXPRESSIONS = st.recursive(
 
 
 @given(EXPRESSIONS)
+@example("0.9999 ** -5000")
 def test_it_says_what_python_says(expression: str) -> None:
     try:
         expected = eval(expression, {"__builtins__": {}}, NAMES)
