@@ -191,6 +191,11 @@ async def test_a_tool_that_cannot_be_offered_is_left_out_alone() -> None:
         assert [one.description for one in server.group().tools] == ["Say it again"]
 
 
+async def test_a_server_without_tools_is_not_asked_for_them() -> None:
+    async with source(raw("bare")) as server:
+        assert server.group().tools == ()
+
+
 async def test_a_list_without_an_end_is_stopped() -> None:
     async with source(raw("pages")) as server:
         assert len(server.group().tools) == 100
