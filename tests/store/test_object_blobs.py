@@ -340,6 +340,25 @@ async def test_a_bucket_that_is_not_there_is_told_at_once(server: ObjectServer) 
         await ObjectBlobs("s3://atachments/team").claim("store-1")
 
 
+async def test_a_bucket_that_is_gone_is_no_missing_attachment(
+    server: ObjectServer, blobs: ObjectBlobs
+) -> None:
+    """N1: it can come back."""
+    key = await blobs.put(b"hello")
+
+    async def lists(server: ObjectServer, request: object) -> None:
+        return None
+
+    for read in (lambda: blobs.read(key), lambda: all_of(blobs.pieces(key))):
+        server.fail("GET", lists, refuses(404, "NoSuchBucket"))
+        with pytest.raises(StoreUnavailable, match=r"is not there \(NoSuchBucket\)"):
+            await read()
+    server.fail("POST", refuses(404, "NoSuchBucket"))
+    with pytest.raises(StoreUnavailable, match=r"is not there \(NoSuchBucket\)"):
+        await blobs.delete(key)
+    assert await blobs.read(key) == b"hello"
+
+
 async def test_a_check_tries_everything_and_leaves_nothing(server: ObjectServer, blobs: ObjectBlobs) -> None:
     """N1"""
     await blobs.check()
