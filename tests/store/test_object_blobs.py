@@ -349,10 +349,10 @@ async def test_a_bucket_that_is_gone_is_no_missing_attachment(
     async def lists(server: ObjectServer, request: object) -> None:
         return None
 
-    for read in (lambda: blobs.read(key), lambda: all_of(blobs.pieces(key))):
+    for reading in (blobs.read(key), all_of(blobs.pieces(key))):
         server.fail("GET", lists, refuses(404, "NoSuchBucket"))
         with pytest.raises(StoreUnavailable, match=r"is not there \(NoSuchBucket\)"):
-            await read()
+            await reading
     server.fail("POST", refuses(404, "NoSuchBucket"))
     with pytest.raises(StoreUnavailable, match=r"is not there \(NoSuchBucket\)"):
         await blobs.delete(key)

@@ -282,21 +282,15 @@ async def test_who_reads_what_mentions_a_file_may_see_it(tmp_path: Path) -> None
     messages = [scene.user("msg_1", parts=(File("a/b", blob=sent),)), scene.reply("msg_2", "msg_1", call)]
     await store.add_conversation(replace(scene.CONVERSATION, user="ada"), messages)
     await store.start(scene.start(3, parent="msg_2"))
-    waiting = scene.user("msg_4", "msg_2", parts=(File("a/b", blob=queued),))
-    await store.start(replace(scene.start(4, queue=True), message=waiting))
-    assert [await may_see(store, one, "ada") for one in (sent, queued, made, said)] == [
-        True,
-        True,
-        True,
-        False,
-    ]
-    assert not any([await may_see(store, one, "bob") for one in (sent, queued, made, said)])
-    await store.add_conversation(
-        Conversation("conv_2", user="ada"),
-        [scene.user("msg_9", None, "conv_2", parts=(File("a/b", blob=sent),))],
-    )
+    waiting = scene.user("msg_4", "msg_3", parts=(File("a/b", blob=queued),))
+    assert await store.start(replace(scene.start(4, queue=True), message=waiting)) is None
+    every = (sent, queued, made, said)
+    assert [await may_see(store, one, "ada") for one in every] == [True, True, True, False]
+    assert not any([await may_see(store, one, "bob") for one in every])
+    again = scene.user("msg_9", None, "conv_2", parts=(File("a/b", blob=sent),))
+    await store.add_conversation(Conversation("conv_2", user="ada"), [again])
     with closing(sqlite3.connect(tmp_path / "chat.db")) as db, db:
-        db.execute("UPDATE messages SET body = '{' WHERE id = 'msg_1'")
+        db.execute("UPDATE blob_references SET owner = 'gone' WHERE owner = 'msg_1'")
     assert await may_see(store, sent, "ada")
     await store.close()
 
