@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from dragoman.conversation.tree import Conversation
-from dragoman.errors import ConfigError, EngineError, Unreadable
+from dragoman.errors import BadRequest, ConfigError, EngineError, Unreadable
 from dragoman.messages.message import Error, Message, Text
 from dragoman.messages.usage import Spending
 from dragoman.store.sqlite import SqliteStore
@@ -93,6 +93,21 @@ def test_each_connection_has_the_settings_it_needs(tmp_path: Path) -> None:
     wanted |= {"wal_autocheckpoint": 40_000, "journal_size_limit": 160_000_000}
     with closing(connect(tmp_path / "chat.db", busy_timeout=1.0)) as db:
         assert {name: db.execute(f"PRAGMA {name}").fetchone()[0] for name in wanted} == wanted
+
+
+async def test_more_people_of_one_name_than_numbers_are_refused(tmp_path: Path) -> None:
+    """A1"""
+    store = SqliteStore(tmp_path / "chat.db")
+    await store.open()
+    names = ["ada", *(f"ada-{number}" for number in range(2, 999))]
+    with closing(sqlite3.connect(tmp_path / "chat.db")) as db, db:
+        db.executemany("INSERT INTO people VALUES (?, ?, 1)", [(name, f"key {name}") for name in names])
+    last = await store.identify("https://one", "7", name="ada", key="k1", epoch="e", created=1.0)
+    assert last is not None
+    assert last.person == "ada-999"
+    with pytest.raises(BadRequest, match="Too many users are named 'ada'"):
+        await store.identify("https://one", "8", name="ada", key="k2", epoch="e", created=1.0)
+    await store.close()
 
 
 def test_a_new_file_that_another_process_opens_is_waited_for(tmp_path: Path) -> None:

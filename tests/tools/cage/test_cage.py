@@ -42,6 +42,7 @@ from dragoman.tools.cage.policy import (
     settle_beyond,
 )
 from dragoman.tools.cage.seatbelt import profile
+from dragoman.tools.cage.supervise import Supervisor
 from dragoman.tools.mcp.diagnostics import Diagnostics
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
@@ -322,6 +323,54 @@ async def test_k3_whatever_changes_a_file_outside_is_told(place: Path, name: str
     assert f"refused write: {told_of}." in lines[0]
     assert lines[0].endswith(f"ask for {rule}")
     assert sorted(one.name for one in names["shown"].iterdir()) == ["d", "f"]
+
+
+async def allowed(*_: str) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("path", "closed", "what", "rule"),
+    [
+        ("{work}/.vscode/tasks.json", True, "write .vscode/tasks.json", ".vscode/*"),
+        ("{work}/.vscode", True, "write .vscode", ".vscode/*"),
+        ("{work}/sub", True, "write sub", "sub/.git/*"),
+        ("{work}/.vscode-2", True, "write .vscode-2", None),
+        ("{work}/.vscode", False, "", None),
+        ("{work}/src/__pycache__/a", True, "", None),
+        ("{place}/other/file", True, "write {place}/other/file", "{place}/other/*"),
+        ("{place}/other/file", False, "", None),
+        ("{place}/gone/file", True, "write {place}/gone/file", None),
+        ("/proc/self/x", True, "", None),
+        ("{home}/.cargo/bin/x", False, "lost ~/.cargo", "~/.cargo/*"),
+        ("{home}/.config/git/x", False, "lost ~/.config/git", "~/.config/git/*"),
+        ("{home}/.config/none/x", False, "lost ~/.config/none", "~/.config/*"),
+        ("{home}/none", False, "lost ~/none", None),
+        ("{home}/open/x", False, "", None),
+        ("{home}2/x", False, "", None),
+    ],
+)
+def test_k3_what_is_told_names_the_smallest_thing_to_allow(  # noqa: PLR0917 - pytest calls it by name
+    place: Path, monkeypatch: pytest.MonkeyPatch, path: str, closed: bool, what: str, rule: str | None
+) -> None:
+    """Refused × lost with the cage × harmless, in the workspace, elsewhere and at home."""
+    names = {"work": place / "work", "home": place / "home", "place": place}
+    for folder in ("work", "other", "home/.cargo", "home/.config/git", "home/open"):
+        (place / folder).mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(place / "home"))
+    supervisor = Supervisor(Cage(place / "work"), allowed, [".vscode", "sub/.git"])
+    supervisor._opened = [place / "home/open"]
+    for _ in range(2):
+        supervisor._tell(path.format(**names), closed=closed)
+    found = [(f"{one.kind} {one.what}", one.rule) for one in supervisor.refused]
+    opens = Rule("cage.write", rule.format(**names), "allow") if rule is not None else None
+    assert found == ([(what.format(**names), opens)] if what else [])
+
+
+def test_k3_only_so_much_is_told(tmp_path: Path) -> None:
+    supervisor = Supervisor(Cage(tmp_path), allowed, [])
+    for number in range(30):
+        supervisor._tell(f"{tmp_path}/{number}", closed=True)
+    assert [one.what for one in supervisor.refused] == [str(number) for number in range(20)]
 
 
 @needs_cage
