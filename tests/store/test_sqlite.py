@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from dragoman.conversation.tree import Conversation
-from dragoman.errors import BadRequest, ConfigError, EngineError, Unreadable
+from dragoman.errors import BadRequest, ConfigError, EngineError, StoreUnavailable, Unreadable
 from dragoman.messages.message import Error, Message, Text
 from dragoman.messages.usage import Spending
 from dragoman.store.sqlite import SqliteStore
@@ -151,6 +151,15 @@ async def test_a_path_that_cannot_be_a_store_is_refused_in_words(tmp_path: Path)
         "text.db",
         "new.db.files",
     }
+
+
+async def test_a_read_cannot_write(tmp_path: Path) -> None:
+    """S2: it would not be in line with the writes."""
+    store = SqliteStore(tmp_path / "chat.db")
+    await store.open()
+    with pytest.raises(StoreUnavailable, match="is read-only"):
+        await store._read(lambda db: db.execute("DELETE FROM people"))
+    await store.close()
 
 
 async def test_a_store_that_is_not_open_says_so(tmp_path: Path) -> None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import pytest
+from pydantic import JsonValue
 
 from dragoman.errors import ToolFailed
-from dragoman.messages.message import File, Message, Text
-from dragoman.tools.builtin.media_tools import _made, _named
+from dragoman.messages.message import Arguments, File, Message, Part, Text, ToolCall
+from dragoman.tools.builtin.media_tools import _made, _named, make_image
+from dragoman.tools.execute import Permit, execute
 from tests.tools.bench import Bench
 
 
@@ -44,3 +49,32 @@ def test_a_model_that_makes_nothing_is_a_failed_call(said: str, told: str) -> No
     with pytest.raises(ToolFailed) as failed:
         _made(reply, "a raven", Bench().context())
     assert str(failed.value) == told
+
+
+@pytest.mark.parametrize(
+    ("given", "asked"),
+    [
+        ({}, {}),
+        ({"count": 1}, {}),
+        ({"count": 2, "size": "auto"}, {"n": 2, "size": "auto"}),
+        ({"background": "opaque"}, {"background": "opaque"}),
+    ],
+)
+async def test_a_picture_is_asked_for_as_the_model_wants_it(
+    given: dict[str, JsonValue], asked: dict[str, JsonValue]
+) -> None:
+    """What is not said is left to the media model."""
+    heard: list[object] = []
+
+    async def paint(type: str, parts: Sequence[Part], options: dict[str, JsonValue]) -> Message:
+        heard.append((type, parts, options))
+        return Message("msg_1", "conv_1", None, "assistant", (File("image/png"),), model="m")
+
+    context = replace(Bench().context(), ask_model=paint)
+    arguments: Arguments = {"prompt": "A raven", **given}
+    made = await execute(
+        make_image, call := ToolCall("call_1", "make_image", arguments), Permit(call.hash, "rule"), context
+    )
+    assert heard == [("image-gen", [Text("A raven")], asked)]
+    assert made.result.text == "Made a-raven.png. The person sees it."
+    assert made.result.metadata == {"model": "m", "usage": {}}
