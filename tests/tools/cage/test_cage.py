@@ -26,7 +26,7 @@ from dragoman.messages.questions import Answer, Question, Rule, allow_always, al
 from dragoman.tools.authorize import Ask, Authority, Refuse, Run, authorize
 from dragoman.tools.builtin import files_group, shell_group
 from dragoman.tools.builtin.formatters import Formatter, with_formatters
-from dragoman.tools.builtin.shell import shell
+from dragoman.tools.builtin.shell import ShellOutput, run_program, shell
 from dragoman.tools.cage.bubblewrap import _group_places, limited, make_groups, remove_group
 from dragoman.tools.cage.checkup import try_cage
 from dragoman.tools.cage.enter import cage_in
@@ -961,6 +961,24 @@ async def test_k1_no_caged_process_outlives_its_owner(tmp_path: Path, how: str) 
     before = (tmp_path / "beat").stat().st_size
     await asyncio.sleep(0.3)
     assert (tmp_path / "beat").stat().st_size == before
+
+
+@needs_cage
+@pytest.mark.parametrize("watch", [True, False])
+async def test_k1_a_cage_leaves_no_file_open(tmp_path: Path, watch: bool) -> None:
+    """Watched and connected, or neither: a server makes many cages in its life."""
+    (tmp_path / "connect.py").write_text(CONNECT)
+
+    async def counted() -> int:
+        cage = cage_in(tmp_path, CageSettings(watch=watch), [], look=True)
+        line = f"touch /opt/x; {sys.executable} connect.py 127.0.0.1:9 other.example:x" if watch else "true"
+        words = ["/bin/sh", "-c", line]
+        await run_program(words, tmp_path, ShellOutput(), lambda _: None, cage=cage, gate=allowed)
+        return len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - names alone
+
+    first = await counted()  # imports and threads open some that stay
+    assert await counted() <= first
+    assert await counted() <= first
 
 
 @needs_cage
