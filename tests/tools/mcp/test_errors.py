@@ -11,7 +11,15 @@ from pydantic import TypeAdapter, ValidationError
 
 from dragoman.errors import ConfigError
 from dragoman.tools.mcp.diagnostics import Diagnostics
-from dragoman.tools.mcp.errors import LoginNeeded, describe, describe_failure, needs_login
+from dragoman.tools.mcp.errors import (
+    BROKEN_OFF,
+    NO_MESSAGE,
+    LoginNeeded,
+    describe,
+    describe_failure,
+    needs_login,
+    own_words,
+)
 from dragoman.tools.mcp.stdio import NO_MCP
 
 CLOSED = MCPError(CONNECTION_CLOSED, "Connection closed")
@@ -65,3 +73,41 @@ def test_a_failure_is_told_with_what_the_server_said_last() -> None:
     diagnostics.overflow = "it sent too much"
     diagnostics.add_stderr(b"bye\n")
     assert describe_failure(RuntimeError(), diagnostics) == "it sent too much. Its last words: bye"
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "status", "said"),
+    [
+        (1, f"{NO_MCP}{'x' * 3000}", None, f"{NO_MCP}{'x' * (2000 - len(NO_MCP))}"),
+        (1, f"{BROKEN_OFF}: gone", 500, f"{BROKEN_OFF}: gone"),
+        (CONNECTION_CLOSED, "SSE stream ended", None, f"{BROKEN_OFF}: SSE stream ended"),
+        (1, "SSE stream ended", None, ""),
+        (CONNECTION_CLOSED, "Connection closed", None, ""),
+        (1, NO_MESSAGE.upper(), 401, "it refused the key, or requires a login (HTTP 401)"),
+        (1, NO_MESSAGE, 403, "it refused the key, or requires a login (HTTP 403)"),
+        (1, NO_MESSAGE, 500, "it answered with HTTP 500"),
+        (1, NO_MESSAGE, None, ""),
+        (1, "not now", 500, ""),
+        (1, "Unexpected content type: text/html", None, f"{NO_MCP}an answer of the type text/html"),
+        (1, "Unexpected content type:", None, f"{NO_MCP}an answer of the type nothing"),
+        (
+            1,
+            "Failed to parse SSE message: Invalid JSON: no key [type=x",
+            None,
+            f"{NO_MCP}Invalid JSON: no key",
+        ),
+        (
+            1,
+            "Failed to parse JSON response: 2 validation errors",
+            None,
+            f"{NO_MCP}an answer that is neither a result nor an error",
+        ),
+        (1, f"Failed to parse JSON response: {'y' * 600}", None, "y" * 500),
+    ],
+)
+def test_what_the_sdk_says_in_the_servers_name_is_told_as_what_happened(
+    code: int, message: str, status: int | None, said: str
+) -> None:
+    diagnostics = Diagnostics()
+    diagnostics.status = status
+    assert own_words(MCPError(code, message), diagnostics) == said
