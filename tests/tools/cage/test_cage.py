@@ -21,7 +21,7 @@ import mcp_types as types
 import pytest
 from mcp.shared.message import SessionMessage
 
-from dragoman import Runtime, tool
+from dragoman import Runtime, ToolFailed, tool
 from dragoman.messages.questions import Answer, Question, Rule, allow_always, allow_once, nobody_to_ask
 from dragoman.tools.authorize import Ask, Authority, Refuse, Run, authorize
 from dragoman.tools.builtin import files_group, shell_group
@@ -1038,6 +1038,23 @@ def test_k2_a_workspace_that_holds_the_home_folder_is_not_caged(
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     for folder in (tmp_path, tmp_path / "home"):
         assert cage_in(folder, FREE, [], look=True).missing
+
+
+async def test_k2_what_wants_a_cage_does_not_run_without_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A command, and a server."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    cage = cage_in(tmp_path, FREE, [], look=True)
+    words = ["/bin/sh", "-c", "touch ran"]
+    with pytest.raises(ToolFailed) as refused:
+        await run_program(words, tmp_path, ShellOutput(), lambda _: None, cage=cage, gate=allowed)
+    assert cage.missing in str(refused.value)
+    with pytest.raises(FileNotFoundError) as missing:
+        async with open_program(words[0], words[1:], {}, str(tmp_path), Diagnostics(), hosts=()):
+            pass
+    assert cage.missing in str(missing.value)
+    assert not (tmp_path / "ran").exists()
 
 
 def test_k2_the_profile_for_macos_says_the_same(tmp_path: Path) -> None:
