@@ -257,6 +257,31 @@ async def test_a_deleted_conversation_gives_its_space_back_to_the_disk(tmp_path:
         assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
+async def test_free_space_is_given_back_in_steps_of_2_mb(store: SqliteStore) -> None:
+    """Other writes come between them, and a quarter of the file, or a megabyte, is kept for them (S1)."""
+
+    async def free() -> int:
+        return await store._read(lambda db: int(db.execute("PRAGMA freelist_count").fetchone()[0]))
+
+    async def give_back(*texts: int) -> list[int]:
+        """Store texts of so many pages, remove the first, and return the free pages after each step."""
+        for number, pages in enumerate(texts):
+            await store.set_prompt("ada", str(number), "x" * (pages * 4096))
+        await store.remove_prompt("ada", "0")
+        seen = [await free()]
+        while await store._write(store._give_back):
+            seen.append(await free())
+        return seen
+
+    (kept,) = await give_back(200)
+    assert kept < 250
+    first, second, third, last = await give_back(1200)
+    assert first - second == second - third == 500
+    assert last < 250 <= third
+    (kept,) = await give_back(500, 4000)
+    assert kept > 250
+
+
 async def test_what_expired_or_was_left_behind_is_removed(tmp_path: Path) -> None:
     """S1 × S4: a rule whose hour is over, events of a process that died, and half a file of another."""
     store = SqliteStore(tmp_path / "chat.db")
