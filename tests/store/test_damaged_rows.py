@@ -87,8 +87,9 @@ async def test_what_was_mixed_up_is_not_taken_for_what_it_was(
             db.execute("UPDATE messages SET body = ? WHERE role = 'assistant'", (body,))
             db.execute("UPDATE conversations SET tags = '{'")
             db.execute("UPDATE members SET role = 9")
-        (error,) = (await chat.messages())[1].parts
-        assert "the store has another message there" in str(error)
+        mixed_up = (await chat.messages())[1]
+        assert "the store has another message there" in str(mixed_up.parts)
+        assert (mixed_up.conversation, mixed_up.role, len(mixed_up.parts)) == (raven, "assistant", 1)
         assert (await chat.info()).tags == ()
         assert await runtime.store.members(raven) == []
         assert "cannot read member bob: the role is unknown" in caplog.text

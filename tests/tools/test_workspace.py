@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from dragoman import ToolContext, ToolFailed, tool
 from dragoman.tools.workspace import (
-    DEEPEST,
     OPEN_FILES,
     below,
     inside,
@@ -25,6 +24,7 @@ from dragoman.tools.workspace import (
     steps_of,
     wider_paths,
 )
+from dragoman.workspace.folder import DEEPEST
 from tests.tools.bench import Bench
 
 
