@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from dragoman.conversation.tree import Conversation
-from dragoman.errors import NotFound, StoreUnavailable, Unreadable
+from dragoman.errors import ConfigError, NotFound, StoreUnavailable, Unreadable
 from dragoman.messages.message import File, Message
 from dragoman.store.blobs.blobs import Blobs, CachedBlobs, key_of
 from dragoman.store.blobs.folder import FolderBlobs
 from dragoman.store.sqlite import SqliteStore
 from tests.patience import eventually
 from tests.store.conformance import BlobConformance
+from tests.store.conformance.blobs import arriving
 
 
 class TestFolder(BlobConformance):
@@ -104,9 +105,26 @@ async def test_a_file_that_was_not_finished_is_no_blob(blobs: FolderBlobs) -> No
 async def test_a_write_that_fails_leaves_nothing_and_says_what_to_do(tmp_path: Path) -> None:
     """S4"""
     (tmp_path / "blobs").write_text("a file where the folder should be")
-    with pytest.raises(StoreUnavailable, match=r"Cannot store.*has room"):
-        await FolderBlobs(tmp_path / "blobs").put(b"x")
+    folder = FolderBlobs(tmp_path / "blobs")
+    for put in (folder.put(b"x"), folder.put_pieces(arriving(b"x"))):
+        with pytest.raises(StoreUnavailable, match=r"Cannot store.*has room"):
+            await put
+    with pytest.raises(ConfigError, match=r"Cannot use .* for attachments"):
+        await folder.claim("store-1")
     assert files_in(tmp_path) == [tmp_path / "blobs"]
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    named = FolderBlobs(tmp_path / "link")
+    await named.claim("store-1")
+    with pytest.raises(StoreUnavailable, match="Cannot store an attachment: File exists"):
+        await named.put(b"x")
+
+
+async def test_a_file_that_cannot_be_read_says_why(blobs: FolderBlobs) -> None:
+    """S4"""
+    key = key_of(b"x")
+    blobs.path(key).mkdir(parents=True)
+    with pytest.raises(StoreUnavailable, match=f"Cannot read blob {key}.*Is a directory"):
+        await blobs.read(key)
 
 
 async def test_the_cache_holds_what_was_used_last_and_no_more(blobs: FolderBlobs) -> None:
@@ -194,5 +212,6 @@ async def test_a_file_that_came_just_now_goes_later(tmp_path: Path) -> None:
     try:
         await store._finish_deletions()
         assert files_in(tmp_path / "chat.db.files" / "blobs") == [store._folder.path(wanted)]
+        assert await store._all("unwanted_blobs") == []
     finally:
         await store.close()

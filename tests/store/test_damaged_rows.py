@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from dragoman import Runtime
+from dragoman.conversation.sharing import Member, Right
 from dragoman.errors import StoreUnavailable
 from dragoman.messages.questions import allow_once
 from dragoman.server.snapshots import queue_of
@@ -71,6 +72,28 @@ async def test_a_number_that_is_none_stops_nothing(tmp_path: Path, value: str) -
         chat = await runtime.conversation(raven)
         assert (await (await chat.send("again")).result()).text == "black"
         assert sum(one.replies for one in await runtime.spending()) == 2
+
+
+async def test_what_was_mixed_up_is_not_taken_for_what_it_was(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """S1: the body of another message, tags that are none, and a role that nobody has."""
+    async with runtime_with(tmp_path, lambda _: says("black")) as runtime:
+        raven = await said(runtime, "raven")
+        chat = await runtime.conversation(raven)
+        await runtime.store.set_member(raven, Member("bob", "reads", "ada", 1.0))
+        with disk(runtime, tmp_path) as db:
+            (body,) = db.execute("SELECT body FROM messages WHERE role = 'user'").fetchone()
+            db.execute("UPDATE messages SET body = ? WHERE role = 'assistant'", (body,))
+            db.execute("UPDATE conversations SET tags = '{'")
+            db.execute("UPDATE members SET role = 9")
+        mixed_up = (await chat.messages())[1]
+        assert "the store has another message there" in str(mixed_up.parts)
+        assert (mixed_up.conversation, mixed_up.role, len(mixed_up.parts)) == (raven, "assistant", 1)
+        assert (await chat.info()).tags == ()
+        assert await runtime.store.members(raven) == []
+        assert "cannot read member bob: the role is unknown" in caplog.text
+        assert await runtime.store.right_of(raven, "bob") is Right.NONE
 
 
 async def test_a_grant_that_is_no_text_or_has_no_end_grants_nothing(tmp_path: Path) -> None:

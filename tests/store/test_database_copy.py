@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from dragoman import Runtime, ScriptedModel, allow_once, tool
 from dragoman.conversation.tree import Conversation
-from dragoman.errors import BadRequest
-from dragoman.messages.message import File, Text
+from dragoman.errors import BadRequest, ConfigError, NotFound
+from dragoman.messages.message import File, Message, Text
 from dragoman.parameters import store_at
 from dragoman.store.sql.database import SqlDatabase
 from dragoman.store.sql.database_copy import copy_store
@@ -96,14 +98,41 @@ async def test_what_cannot_be_read_and_who_came_before_its_parent_stop_no_copy(t
     await store.add_conversation(
         Conversation("conv_inner", parent=chat, call="call_1", created=0.5, updated=0.5)
     )
-    await store.close()
     (blob,) = (tmp_path / "chat.db.files" / "blobs").glob("*/*")
+    key, sound, gone = blob.parent.name + blob.name, await store.put_blob(b"sound"), "0" * 64
+    files = tuple(File("image/png", blob=one) for one in (sound, gone, gone))
+    await store.add_conversation(Conversation("conv_2"), [Message("msg_x", "conv_2", None, "user", files)])
+    await store.close()
     blob.write_bytes(b"altered")
-    assert await copied(tmp_path / "chat.db", tmp_path / "new.db") == [blob.parent.name + blob.name]
+    assert await copied(tmp_path / "chat.db", tmp_path / "new.db") == [key, gone]
     store = SqliteStore(tmp_path / "new.db")
     await store.open()
+    assert await store.blob(sound) == b"sound"
     assert (await store.conversation("conv_inner")).parent == chat
     await store.close()
+
+
+async def test_a_copy_that_is_changed_meanwhile_is_not_taken_for_one(tmp_path: Path) -> None:
+    """N1: each row is compared, after all are there."""
+    chat, _ = await fill(tmp_path / "chat.db")
+    stores = [SqliteStore(tmp_path / name) for name in ("chat.db", "new.db")]
+    told: list[str] = []
+
+    def interfere(what: str, _: int) -> None:
+        if what == "checking conversations":
+            with closing(sqlite3.connect(tmp_path / "new.db")) as db, db:
+                db.execute("UPDATE conversations SET title = 'another'")
+        told.append(what)
+
+    for store in stores:
+        await store.open()
+    with pytest.raises(ConfigError, match=f"differs in 1 rows of conversations, such as .*{chat}"):
+        await copy_store(stores[0], stores[1], interfere)
+    assert {"conversations", "messages", "attachments", "checking conversations"} <= {*told}
+    with pytest.raises(NotFound, match="conv_x"):
+        await stores[1].export_raw("conv_x")
+    for store in stores:
+        await store.close()
 
 
 async def test_nothing_is_copied_into_somebody_elses_store_or_out_of_one_in_use(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.errors import ConfigError, NotFound, StoreUnavailable, Unreadable
+from dragoman.errors import ConfigError, EngineError, NotFound, StoreUnavailable, Unreadable
 from dragoman.store.blobs.blobs import Blobs, key_of
 from dragoman.store.blobs.objects import ObjectBlobs
 from tests.patience import PATIENCE
@@ -89,12 +90,19 @@ async def test_a_copy_that_is_removed_while_it_is_read_is_read_on_elsewhere(
     """Putting the same bytes again removes the older copy (N1)."""
     data = bytes(range(250)) * 40_000
     key = await blobs.put(data)
-    reading = blobs.pieces(key)
-    got = [await anext(reading)]
     server.grow_old(HOUR)
+    readers = [blobs.pieces(key) for _ in range(2)]
+    got = [await anext(reader) for reader in readers][:1]
     await blobs.put(data)
-    got += [piece async for piece in reading]
+    got += [piece async for piece in readers[0]]
     assert b"".join(got) == data
+    server.grow_old(HOUR)
+    readers.append(blobs.pieces(key))
+    await anext(readers[2])
+    await blobs.delete(key)
+    for reader in readers[1:]:
+        with pytest.raises(NotFound, match="copy of the bucket"):
+            await all_of(reader)
 
 
 async def test_what_fails_for_a_moment_is_tried_again(server: ObjectServer, blobs: ObjectBlobs) -> None:
@@ -136,6 +144,7 @@ async def test_who_does_not_answer_is_not_waited_for_for_ever(server: ObjectServ
 @pytest.mark.parametrize(
     ("fault", "words", "retryable"),
     [
+        (refuses(401, "Unauthorized"), r"does not let us in \(Unauthorized\)", False),
         (refuses(403, "AccessDenied"), r"does not let us in \(AccessDenied\).*may list, read", False),
         (refuses(404, "NoSuchBucket"), r"is not there \(NoSuchBucket\).*create the bucket", False),
         (refuses(400, "AuthorizationHeaderMalformed"), "refuses the request.*another region", False),
@@ -187,6 +196,13 @@ async def test_http_is_used_only_by_who_allows_it(
     with pytest.raises(ConfigError, match=r"without encryption.*AWS_ALLOW_HTTP"):
         await objects()
     assert server.requests == []
+
+
+async def test_without_the_extra_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """N1"""
+    monkeypatch.setitem(sys.modules, "obstore.store", None)
+    with pytest.raises(ConfigError, match=r"s3://attachments/team/chat needs an extra.*dragoman\[objects\]"):
+        await ObjectBlobs(URL).read(key_of(b"x"))
 
 
 # ── sweeping ──────────────────────────────────────────────────────────────────────────────────────
@@ -302,6 +318,8 @@ async def test_a_place_that_does_not_answer_now_is_claimed_later(
     server.fail("GET", refuses(503, "SlowDown"))
     await late.claim("store-2")
     assert "SlowDown" in caplog.text
+    with pytest.raises(EngineError, match="Claim them first"):
+        await ObjectBlobs(URL).put(b"x")
     for use in (late.put(b"x"), late.delete(key)):
         with pytest.raises(StoreUnavailable, match="another store"):
             await use
@@ -320,6 +338,25 @@ async def test_a_bucket_that_is_not_there_is_told_at_once(server: ObjectServer) 
     """N1"""
     with pytest.raises(ConfigError, match=r"s3://atachments/team is not there.*create the bucket"):
         await ObjectBlobs("s3://atachments/team").claim("store-1")
+
+
+async def test_a_bucket_that_is_gone_is_no_missing_attachment(
+    server: ObjectServer, blobs: ObjectBlobs
+) -> None:
+    """N1: it can come back."""
+    key = await blobs.put(b"hello")
+
+    async def lists(server: ObjectServer, request: object) -> None:
+        return None
+
+    for reading in (blobs.read(key), all_of(blobs.pieces(key))):
+        server.fail("GET", lists, refuses(404, "NoSuchBucket"))
+        with pytest.raises(StoreUnavailable, match=r"is not there \(NoSuchBucket\)"):
+            await reading
+    server.fail("POST", refuses(404, "NoSuchBucket"))
+    with pytest.raises(StoreUnavailable, match=r"is not there \(NoSuchBucket\)"):
+        await blobs.delete(key)
+    assert await blobs.read(key) == b"hello"
 
 
 async def test_a_check_tries_everything_and_leaves_nothing(server: ObjectServer, blobs: ObjectBlobs) -> None:

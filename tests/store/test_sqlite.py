@@ -17,10 +17,11 @@ from typing import Any
 import pytest
 
 from dragoman.conversation.tree import Conversation
-from dragoman.errors import ConfigError, EngineError, Unreadable
+from dragoman.errors import BadRequest, ConfigError, EngineError, StoreUnavailable, Unreadable
 from dragoman.messages.message import Error, Message, Text
 from dragoman.messages.usage import Spending
 from dragoman.store.sqlite import SqliteStore
+from dragoman.store.sqlite.migrate import _use_wal, connect
 from dragoman.store.sqlite.readers import migrations
 from dragoman.store.store import Change, Found, Start, Store
 from tests.fork_server import python
@@ -85,6 +86,52 @@ async def test_a_store_makes_its_folders(tmp_path: Path) -> None:
     assert names_in(tmp_path / "some" / "where") == {"chat.db", "chat.db.files"}
 
 
+def test_each_connection_has_the_settings_it_needs(tmp_path: Path) -> None:
+    """The log may grow to 160 MB, so that upkeep and not the writer makes checkpoints (S2)."""
+    (tmp_path / "chat.db").touch()
+    wanted: dict[str, object] = {"journal_mode": "wal", "synchronous": 1, "foreign_keys": 1, "auto_vacuum": 2}
+    wanted |= {"wal_autocheckpoint": 40_000, "journal_size_limit": 160_000_000}
+    with closing(connect(tmp_path / "chat.db", busy_timeout=1.0)) as db:
+        assert {name: db.execute(f"PRAGMA {name}").fetchone()[0] for name in wanted} == wanted
+
+
+async def test_more_people_of_one_name_than_numbers_are_refused(tmp_path: Path) -> None:
+    """A1"""
+    store = SqliteStore(tmp_path / "chat.db")
+    await store.open()
+    names = ["ada", *(f"ada-{number}" for number in range(2, 999))]
+    with closing(sqlite3.connect(tmp_path / "chat.db")) as db, db:
+        db.executemany("INSERT INTO people VALUES (?, ?, 1)", [(name, f"key {name}") for name in names])
+    last = await store.identify("https://one", "7", name="ada", key="k1", epoch="e", created=1.0)
+    assert last is not None
+    assert last.person == "ada-999"
+    with pytest.raises(BadRequest, match="Too many users are named 'ada'"):
+        await store.identify("https://one", "8", name="ada", key="k2", epoch="e", created=1.0)
+    await store.close()
+
+
+def test_a_new_file_that_another_process_opens_is_waited_for(tmp_path: Path) -> None:
+    """SQLite refuses to change the mode of a file at once, however long it may wait (S2)."""
+
+    class Refusing(sqlite3.Connection):
+        codes: list[int]
+
+        def execute(self, text: str, *_: Any) -> sqlite3.Cursor:
+            if self.codes:
+                error = sqlite3.OperationalError("refused")
+                error.sqlite_errorcode = self.codes.pop()
+                raise error
+            return super().execute(text)
+
+    with closing(sqlite3.connect(tmp_path / "chat.db", factory=Refusing)) as db:
+        db.codes = [sqlite3.SQLITE_BUSY] * 2
+        _use_wal(db, patience=PATIENCE)
+        for code, patience in ((sqlite3.SQLITE_BUSY, -1.0), (sqlite3.SQLITE_FULL, PATIENCE)):
+            db.codes = [code]
+            with pytest.raises(sqlite3.OperationalError, match="refused"):
+                _use_wal(db, patience=patience)
+
+
 async def test_a_path_that_cannot_be_a_store_is_refused_in_words(tmp_path: Path) -> None:
     """S2: and leaves nothing open, and nothing behind."""
     (tmp_path / "folder").mkdir()
@@ -95,7 +142,35 @@ async def test_a_path_that_cannot_be_a_store_is_refused_in_words(tmp_path: Path)
     await refused(tmp_path / "new.db", "Cannot open the store", "new.db.files' is not a folder")
     await refused(tmp_path / "file" / "chat.db", "Cannot open the store")
     await refused(tmp_path / "text.db", "Cannot open the store", "not a database")
-    assert names_in(tmp_path) == {"folder", "file", "text.db", "new.db.files"}
+    with closing(sqlite3.connect(tmp_path / "other.db")) as db:
+        db.execute("CREATE TABLE mine (x)")
+    await refused(tmp_path / "other.db", "a database, but not a Dragoman store")
+    assert {one for one in names_in(tmp_path) if "other" not in one} == {
+        "folder",
+        "file",
+        "text.db",
+        "new.db.files",
+    }
+
+
+async def test_a_read_cannot_write(tmp_path: Path) -> None:
+    """S2: it would not be in line with the writes."""
+    store = SqliteStore(tmp_path / "chat.db")
+    await store.open()
+    with pytest.raises(StoreUnavailable, match="is read-only"):
+        await store._read(lambda db: db.execute("DELETE FROM people"))
+    await store.close()
+
+
+async def test_a_store_that_is_not_open_says_so(tmp_path: Path) -> None:
+    """S2"""
+    store = SqliteStore(tmp_path / "chat.db")
+    with pytest.raises(ConfigError, match="The store is not open"):
+        await store.conversations()
+    await store.open()
+    await store.close()
+    with pytest.raises(EngineError, match="The store is closed"):
+        await store.conversations()
 
 
 async def test_what_is_in_the_way_in_the_folder_beside_a_store_is_named(tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,9 +27,10 @@ from dragoman.messages.message import (
     ToolResult,
 )
 from dragoman.store.sqlite.store import SqliteStore
-from dragoman.store.transfer import import_conversation, markdown
+from dragoman.store.transfer import import_conversation, markdown, may_see
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import calls_of, model_of, runtime_with
+from tests.store.conformance import scene
 
 
 @tool(max_lines=2)
@@ -61,6 +64,10 @@ async def test_a_conversation_goes_on_in_another_store(tmp_path: Path) -> None:
         assert await there.store.blob(call.result.blob) == b"one\ntwo\nthree\n"
         assert (await (await copy.send("thanks")).result()).text == "You are welcome."
         assert len(model_of(there).requests[0].messages) == 3
+        bare = await there.import_conversation({**json.loads(written), "blobs": {}}, user="bob")
+        (lost,) = calls_of(list(await bare.tree()))
+        assert lost.result is not None
+        assert lost.result.blob not in (None, call.result.blob)  # bob never saw those bytes
 
 
 async def test_a_fork_is_the_path_alone_and_lives_its_own_life(tmp_path: Path) -> None:
@@ -262,6 +269,30 @@ async def test_the_conversations_of_tasks_come_along(tmp_path: Path) -> None:
         assert await store.conversations() == []
     finally:
         await store.close()
+
+
+async def test_who_reads_what_mentions_a_file_may_see_it(tmp_path: Path) -> None:
+    """U2: a message, a result, or a message that is queued. Arguments may contain any text."""
+    store = SqliteStore(tmp_path / "chat.db")
+    await store.open()
+    sent, queued, made, said = [await store.put_blob(data) for data in (b"1", b"2", b"3", b"4")]
+    call = ToolCall(
+        "call_1", "add", {"blob": said}, state=CallState.COMPLETED, result=ToolResult("", blob=made)
+    )
+    messages = [scene.user("msg_1", parts=(File("a/b", blob=sent),)), scene.reply("msg_2", "msg_1", call)]
+    await store.add_conversation(replace(scene.CONVERSATION, user="ada"), messages)
+    await store.start(scene.start(3, parent="msg_2"))
+    waiting = scene.user("msg_4", "msg_3", parts=(File("a/b", blob=queued),))
+    assert await store.start(replace(scene.start(4, queue=True), message=waiting)) is None
+    every = (sent, queued, made, said)
+    assert [await may_see(store, one, "ada") for one in every] == [True, True, True, False]
+    assert not any([await may_see(store, one, "bob") for one in every])
+    again = scene.user("msg_9", None, "conv_2", parts=(File("a/b", blob=sent),))
+    await store.add_conversation(Conversation("conv_2", user="ada"), [again])
+    with closing(sqlite3.connect(tmp_path / "chat.db")) as db, db:
+        db.execute("UPDATE blob_references SET owner = 'gone' WHERE owner = 'msg_1'")
+    assert await may_see(store, sent, "ada")
+    await store.close()
 
 
 class Filling(SqliteStore):

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.conversation.sharing import Share
+from dragoman.conversation.sharing import Member, Share
 from dragoman.conversation.tree import Conversation
-from dragoman.messages.message import File, Message, Text
+from dragoman.messages.message import File, Message, ProviderFile, Text
 from dragoman.messages.questions import Grant, Rule
 from dragoman.messages.usage import Usage
 from dragoman.store.sql.database import SqlConnection
@@ -173,6 +173,27 @@ async def test_an_upload_that_no_message_came_for_is_removed_after_a_day(tmp_pat
     await store.close()
 
 
+async def test_what_is_known_for_a_while_is_forgotten(store: SqliteStore) -> None:
+    """Presence goes after an hour, an upload after a day, and a provider's file when it
+    expires (S1)."""
+    now = time.time()
+    await store.add_conversation(Conversation("conv_1"))
+    await store.set_member("conv_1", Member("bob", "reads", "ada", now))
+    for user, ago in (("ada", 2 * 3600.0), ("bob", 0.0)):
+        await store.note_presence("conv_1", user, now - ago)
+    for blob, ago in (("a" * 64, 2 * DAY), ("b" * 64, 0.0)):
+        await store.add_upload(blob, "ada", now - ago)
+    for id, expires in (("old", now - 1), ("new", now + DAY), ("endless", None)):
+        await store.add_provider_file(ProviderFile("acme", id[0] * 64, id, expires=expires), now - DAY)
+    await store._finish_deletions()
+    rows = await store._read(
+        lambda db: db.execute(
+            "SELECT user FROM presence UNION SELECT blob FROM uploads UNION SELECT id FROM provider_files"
+        ).fetchall()
+    )
+    assert sorted(row[0] for row in rows) == ["b" * 64, "bob", "endless", "new"]
+
+
 async def test_a_new_database_beside_old_blobs_removes_none_of_them(tmp_path: Path) -> None:
     """The old database was moved away for a repair, and returns (S4)."""
     store = SqliteStore(tmp_path / "chat.db")
@@ -234,6 +255,31 @@ async def test_a_deleted_conversation_gives_its_space_back_to_the_disk(tmp_path:
     await store.close()
     with closing(sqlite3.connect(file)) as db:
         assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+async def test_free_space_is_given_back_in_steps_of_2_mb(store: SqliteStore) -> None:
+    """Other writes come between them, and a quarter of the file, or a megabyte, is kept for them (S1)."""
+
+    async def free() -> int:
+        return await store._read(lambda db: int(db.execute("PRAGMA freelist_count").fetchone()[0]))
+
+    async def give_back(*texts: int) -> list[int]:
+        """Store texts of so many pages, remove the first, and return the free pages after each step."""
+        for number, pages in enumerate(texts):
+            await store.set_prompt("ada", str(number), "x" * (pages * 4096))
+        await store.remove_prompt("ada", "0")
+        seen = [await free()]
+        while await store._write(store._give_back):
+            seen.append(await free())
+        return seen
+
+    (kept,) = await give_back(200)
+    assert kept < 250
+    first, second, third = await give_back(1200)
+    assert first - second == second - third == 500
+    assert third < 250
+    (kept,) = await give_back(500, 4000)
+    assert kept > 250
 
 
 async def test_what_expired_or_was_left_behind_is_removed(tmp_path: Path) -> None:

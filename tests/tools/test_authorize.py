@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from dragoman import Rule, tool
-from dragoman.tools.authorize import Ask, Authority, Refuse, Run, authorize
+from dragoman.tools.authorize import Ask, Authority, Refuse, Run, authorize, may_be_shown
 
 
 @tool(pattern="path")
@@ -46,3 +47,21 @@ def test_a_tool_is_redefined_where_it_is_not_what_was_allowed(
     )
     causes = [reason.cause for reason in verdict.reasons] if isinstance(verdict, Ask) else []
     assert causes == (["redefined"] if asks else [])
+
+
+@pytest.mark.parametrize("where", ["rules", "bounds", "outer", "grants"])
+@pytest.mark.parametrize(
+    ("rule", "shown"),
+    [
+        (Rule("look", "b", "deny"), True),
+        (Rule("look", "a", "allow"), True),
+        (Rule("look", "a", "ask"), False),
+        (Rule("look", "a", "deny"), False),
+    ],
+)
+def test_what_a_tool_finds_is_shown_unless_a_rule_covers_it(where: str, rule: Rule, shown: bool) -> None:
+    """The call was allowed. A find that no rule names is part of it (P1)."""
+    found: Any = {where: [[rule]] if where == "outer" else [rule]}
+    if where == "grants" and rule.action == "ask":
+        return  # nobody gives such a rule
+    assert may_be_shown(look, "a", Authority(**found)) is shown

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dragoman.tools.python_files import load_folder
+import pytest
+
+from dragoman.errors import ConfigError
+from dragoman.tools.python_files import load_folder, run_file
 
 GOOD = 'from dragoman import tool\n\n@tool\ndef {name}() -> str:\n    """Do it."""\n    return "{name}"\n'
 
@@ -46,3 +49,9 @@ def test_two_tools_of_one_name_do_not_both_get_in(tmp_path: Path) -> None:
     tools, warnings = load_folder(tmp_path)
     assert len(tools) == 1
     assert "another same" in warnings[0]
+
+
+def test_a_folder_is_no_file_of_tools(tmp_path: Path) -> None:
+    (tmp_path / "custom.py").mkdir()
+    with pytest.raises(ConfigError, match=r"custom.py' is not a readable Python file"):
+        run_file(tmp_path / "custom.py")

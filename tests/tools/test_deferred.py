@@ -83,6 +83,14 @@ def test_above_it_a_search_stands_for_them(budget: ToolBudget) -> None:
     assert offer.find("Tool-7") is None  # a spelling of it loads nothing
 
 
+def test_few_tools_are_all_named() -> None:
+    said = "Of the tools: short  and\nplain"
+    description = (
+        defer(offered(*MANY[:3], rules=said), ToolBudget(1, None), None, (), ()).tools[FIND_TOOLS].description
+    )
+    assert description.endswith("There are 3 more:\n- hub (short and plain): tool_0, tool_1, tool_2")
+
+
 def test_what_was_found_follows_in_the_order_it_was_found() -> None:
     """The tools before them stay the same, so a provider's cache stays valid."""
     whole, budget = offered(*MANY), ToolBudget(40, None)
@@ -164,8 +172,29 @@ def test_a_tool_is_found_by_what_it_does_and_by_its_name(query: str, first: str)
     assert ToolSearch(SEARCHED).find(query)[0] == first
 
 
-def test_words_that_no_tool_has_find_nothing() -> None:
-    assert ToolSearch(SEARCHED).find("zebra") == []
+@pytest.mark.parametrize("query", ["zebra", "string"])
+def test_words_that_no_tool_has_find_nothing(query: str) -> None:
+    """Defaults and types are no words of a tool."""
+    assert ToolSearch(SEARCHED).find(query) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("searches", "searching"),
+        ("queries", "query"),
+        ("settings", "setting"),
+        ("ties", "tie"),
+        ("listed", "list"),
+        ("need", "needs"),
+        ("notes", "note"),
+        ("genetics", "genetically"),
+        ("WeatherForecast", "forecast"),
+    ],
+)
+def test_a_form_of_a_word_finds_another(said: str, asked: str) -> None:
+    tools = {tool.name: tool for tool in (named("one", "Do it."), named("two", f"The {said} of it."))}
+    assert ToolSearch(tools).find(asked) == ["two"]
 
 
 @given(st.text(max_size=60))

@@ -158,6 +158,19 @@ async def test_each_tool_has_a_timeout() -> None:
     gate.set()
 
 
+async def test_a_command_of_a_tool_has_a_timeout(tmp_path: Path) -> None:
+    """C6"""
+
+    @tool
+    async def runs(context: ToolContext) -> str:
+        """Run a command."""
+        return str(await context.run(["sleep", "60"], timeout=0.2))
+
+    outcome = await Bench(workspace=tmp_path).run(runs)
+    assert outcome.state is CallState.FAILED
+    assert outcome.result.text == "sleep took longer than 0.2 s and was ended"
+
+
 async def test_a_tool_that_hangs_in_its_thread_holds_up_no_other() -> None:
     """C3, C7"""
     gate = threading.Event()

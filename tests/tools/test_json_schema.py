@@ -21,6 +21,7 @@ SCHEMA: dict[str, Any] = {
         "lines": {"anyOf": [{"type": "array", "items": {"type": "integer"}}, {"type": "null"}]},
         "how": {"enum": ["all", "none"]},
         "what": {"type": ["string", "integer"]},
+        "always": {"const": 5},
         "where": {"type": "object", "properties": {"line": {"type": "integer"}}, "required": ["line"]},
     },
     "required": ["path"],
@@ -48,6 +49,7 @@ def test_what_fits_is_passed_on_as_it_came() -> None:
         ({"path": "a", "depth": True}, "depth: Input should be a valid integer, got true"),
         ({"path": "a", "lines": [1, "x"]}, 'lines.1: Input should be a valid integer, got "x"'),
         ({"path": "a", "how": "some"}, "how: Input should be one of 'all', 'none', got \"some\""),
+        ({"path": "a", "always": 6}, "always: Input should be 5, got 6"),
         ({"path": "a", "what": []}, "what: Input should be of type string or integer, got []"),
         ({"path": "a", "where": {}}, "where.line: Field required"),
         ({"path": "a", "more": 1}, "more: Extra inputs are not permitted, got 1"),
@@ -75,7 +77,7 @@ def test_what_can_be_mended_without_loss_is(written: dict[str, Any], repaired: d
 
 
 def test_what_cannot_be_mended_is_told_with_the_names_there_are() -> None:
-    with pytest.raises(ToolFailed, match="The parameters are: path, depth, lines, how, what, where"):
+    with pytest.raises(ToolFailed, match="The parameters are: path, depth, lines, how, what, always, where"):
         repair_arguments({"path": "a", "paths": "b"}, JsonParameters("tool", SCHEMA))
 
 
@@ -128,5 +130,10 @@ def test_the_model_is_shown_an_object_with_properties_and_no_dialect() -> None:
 def test_a_schema_that_is_none_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"invalid JSON Schema at properties\.a\.type"):
         JsonParameters("tool", {"type": "object", "properties": {"a": {"type": "strin"}}})
+    deep: dict[str, Any] = {}
+    for _ in range(5000):
+        deep = {"items": deep}
+    with pytest.raises(ConfigError, match="The JSON Schema of tool 'tool' has too many levels"):
+        JsonParameters("tool", {"properties": {"a": deep}})
     with pytest.raises(ConfigError, match="the properties of its schema must be an object"):
         JsonParameters("tool", {"type": "object", "properties": [1]})

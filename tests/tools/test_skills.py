@@ -89,6 +89,7 @@ async def test_files_of_a_skill_are_read_and_nothing_beside_them(tmp_path: Path)
         calls("load_skill", name="bake", file="oven.txt"),
         calls("load_skill", name="bake", file="../secret.txt"),
         calls("load_skill", name="brew"),
+        calls("load_skill", name="bake", file="none.txt"),
         says("done"),
     ]
     async with runtime_with(tmp_path, script, tools=[Skills([tmp_path / "s"])]) as runtime:
@@ -97,9 +98,10 @@ async def test_files_of_a_skill_are_read_and_nothing_beside_them(tmp_path: Path)
     texts = [call.result.text for call in made if call.result is not None]
     assert "oven.txt" in texts[0]
     assert texts[1] == "hot"
-    assert [call.state for call in made[2:]] == [CallState.FAILED, CallState.FAILED]
+    assert [call.state for call in made[2:]] == [CallState.FAILED] * 3
     assert "secret" not in texts[2].replace("secret.txt", "")
     assert "Choose one of bake" in texts[3]
+    assert "it cannot be read: " in texts[4]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such pipes there")
@@ -118,26 +120,38 @@ def test_the_first_folder_wins_and_what_is_broken_is_told(tmp_path: Path) -> Non
     skill(tmp_path / "near", "bake", body="near")
     skill(tmp_path / "far", "bake", body="far")
     skill(tmp_path / "far", "bad", "name: bad")
+    skill(tmp_path / "far", "big", body="x" * 200_000)
     skills = Skills([tmp_path / "near", tmp_path / "far", tmp_path / "nowhere"])
     assert skills.skills["bake"].text == "near"
-    assert len(skills.warnings) == 1
+    assert len(skills.warnings) == 2
     assert "needs a description" in skills.warnings[0]
+    assert "200 kB" in skills.warnings[1]
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("Just text.", "front matter"),
+        ("Just text.", "needs front matter at the start"),
+        ("text\n---\ndescription: d\n---\n", "needs front matter at the start"),
         ("---\nname: a\n", "no end"),
         ("---\n[1, 2]\n---\n", "not a list of names"),
         ("---\na: [\n---\n", "not valid YAML"),
         ("---\nname: 5\ndescription: x\n---\n", "not a string"),
         ("---\nname: a\ndescription: ''\n---\n", "needs a description"),
+        ("---\ndescription: d\nteams: a\n---\n", "must be a list of names"),
+        ("---\ndescription: d\nteams: [a, 1]\n---\n", "must be a list of names"),
+        ("---\ndescription: \udcff\n---\n", "it cannot be read: .* byte 0xff"),
     ],
 )
 def test_what_is_wrong_with_a_skill_is_said(text: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        parse_skill(text.encode(), "mine")
+        parse_skill(text.encode(errors="surrogateescape"), "mine")
+
+
+@pytest.mark.parametrize("when", [f"{'[' * 9}{']' * 9}", f"[{'a, ' * 1995}]"], ids=["deep", "long"])
+def test_front_matter_may_be_deep_and_long_to_a_degree(when: str) -> None:
+    """C12"""
+    assert parse_skill(f"---\ndescription: d\nwhen: {when}\n---\n".encode(), "mine").description == "d"
 
 
 def bomb() -> str:
@@ -151,11 +165,13 @@ def bomb() -> str:
 @pytest.mark.parametrize(
     ("front", "words"),
     [
-        (bomb(), "uses an alias"),
-        ("description: &d d", "uses an alias"),
-        (f"description: d\nwhen: {'[' * 3000}", "nested too deeply"),
+        (bomb(), "uses an alias .* in line 2:"),
+        ("description: &d d", "uses an alias .* in line 1:"),
+        (f"description: d\nwhen: {'[' * 3000}", "nested too deeply: more than 200 brackets"),
+        (f"description: d\nwhen: {'[' * 10}{']' * 10}", "nested too deeply: more than 10 levels"),
         (f"description: d\nwhen: {'x' * 20_000}", "too long"),
         (f"description: d\nwhen: [{'a, ' * 3000}]", "too many values"),
+        (f"description: d\nwhen: [{'a, ' * 1996}]", "too many values: more than 2000"),
         (f"description: d\nwhen: {'1:' * 5000}1", "too long a number"),
         (f"description: d\nwhen: {'1' * 5000}", "too long a number"),
         ("description: !!str d", "uses a tag"),

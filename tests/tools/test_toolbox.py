@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
 from dragoman import ConfigError, Group, Rule, tool
+from dragoman.tools.builtin import grouped
+from dragoman.tools.program import programs_group
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Offer, Toolbox
 from dragoman.wire.scripted import calls, says
@@ -95,6 +98,49 @@ def test_a_tool_is_found_by_a_spelling_of_the_name_it_is_offered_by() -> None:
     assert offer.find("web.read") == ("web_read", WEB.tools[0])
     assert offer.find("functions.READ") == ("read", FILES.tools[0])
     assert offer.find("reed") is None
+
+
+def test_what_is_passed_as_tools_is_grouped() -> None:
+    """C11: loose tools first, and a group by its name."""
+
+    def plain() -> None: ...
+
+    groups, sources = grouped([FILES, plain, named("one"), "shell"])
+    assert [[one.name for one in group.tools] for group in groups[:3]] == [
+        ["plain", "one"],
+        ["read", "write"],
+        ["shell"],
+    ]
+    assert sources == []
+    with pytest.raises(ConfigError, match=r"Unknown group 'shel'\. Built-in groups: basics, files, shell"):
+        grouped(["shel"])
+
+
+def test_a_source_with_the_name_of_a_group_is_not_added() -> None:
+    """C11"""
+
+    class Other:
+        name = "files"
+
+        def group(self) -> Group:
+            return Group("files", ())
+
+        async def ready(self) -> None: ...
+
+        async def close(self) -> None: ...
+
+    toolbox = Toolbox([FILES])
+    with pytest.raises(ConfigError, match="files"):
+        toolbox.add(Other())
+    assert toolbox.sources == ()
+    assert list(toolbox.offer().tools) == ["read", "write"]
+
+
+def test_programs_without_their_extra_are_a_group_without_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    """G1"""
+    assert [one.name for one in programs_group(named=True).tools] == ["run_program"]
+    monkeypatch.setitem(sys.modules, "pydantic_monty", None)
+    assert (programs_group().name, programs_group().tools) == ("programs", ())
 
 
 async def test_a_conversation_has_switches_of_its_own(tmp_path: Path) -> None:

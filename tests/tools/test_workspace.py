@@ -11,7 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import ToolContext, ToolFailed, tool
-from dragoman.tools.workspace import OPEN_FILES, inside, read_if_there, read_inside, replace_inside
+from dragoman.tools.workspace import (
+    OPEN_FILES,
+    below,
+    inside,
+    on_one_line,
+    path_patterns,
+    read_if_there,
+    read_inside,
+    remove_inside,
+    replace_inside,
+    steps_of,
+    wider_paths,
+)
+from dragoman.workspace.folder import DEEPEST
 from tests.tools.bench import Bench
 
 
@@ -93,6 +106,35 @@ def test_no_mix_of_steps_leads_out(path: str) -> None:
         assert path.startswith("/") or ".." in path
 
 
+@pytest.mark.parametrize(
+    ("path", "spelled", "wider"),
+    [
+        ("a/b/c.txt", "a/b/c.txt", ["a/b/*", "a/*"]),
+        ("./a//b/../c.txt", "a/c.txt", ["a/*"]),
+        ("c.txt", "c.txt", []),
+        ("", ".", []),
+        ("a/..", ".", []),
+        ("../c.txt", "../c.txt", ["../*"]),
+    ],
+)
+def test_a_path_is_spelled_in_one_way_for_rules(path: str, spelled: str, wider: list[str]) -> None:
+    """P1: with the folders that a rule could name instead, the nearest first."""
+    assert path_patterns({"path": path}) == [spelled]
+    assert wider_paths({"path": path}) == wider
+
+
+def test_a_path_has_an_end_and_one_line() -> None:
+    """C8"""
+    deepest = "/".join("a" * DEEPEST)
+    assert len(steps_of(deepest)) == DEEPEST
+    with pytest.raises(ToolFailed, match=f"{DEEPEST} steps at most"):
+        steps_of(f"{deepest}/a")
+    assert below("./a/", "b") == "a/b"
+    assert below("", "b") == "b"
+    for name, shown in (("a b", "a b"), ("a\nb", '"a\\nb"'), ("a\u2028b", r'"a\342\200\250b"')):
+        assert on_one_line(name) == shown
+
+
 async def test_a_tool_reaches_its_files_through_the_context(workspace: Path) -> None:
     """C8"""
 
@@ -170,3 +212,15 @@ def test_an_editor_writes_where_it_can(tmp_path: Path) -> None:
         replace_inside(tmp_path, "link.txt", 100, lambda old: b"new", create=True)
     with open_in_editor("x"), pytest.raises(ToolFailed):
         read_inside(tmp_path, "../outside.txt", 100)
+    with open_in_editor(None):  # an editor has only text
+        replace_inside(tmp_path, "a.txt", 100, lambda old: b"\xff", create=False)
+    assert (tmp_path / "a.txt").read_bytes() == b"\xff"
+
+
+def test_a_file_is_deleted_only_as_it_was_read(workspace: Path) -> None:
+    """C6"""
+    for read in (b"b", b""):
+        with pytest.raises(ToolFailed, match="changed meanwhile"):
+            remove_inside(workspace, "a.txt", read)
+    remove_inside(workspace, "a.txt", b"a")
+    assert not (workspace / "a.txt").exists()

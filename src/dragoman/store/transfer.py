@@ -151,7 +151,7 @@ def _read(data: Mapping[str, JsonValue]) -> list[_Whole]:
         try:
             found.append(_with_queued(_WHOLE.from_json(one)))
         except ValidationError as error:
-            fault = error.errors(include_url=False)[0]
+            fault = error.errors()[0]
             where = ".".join(map(str, fault["loc"]))
             raise BadRequest(sentence("export.damaged_at", where=where, why=fault["msg"])) from error
         check_addresses(found[-1].messages)

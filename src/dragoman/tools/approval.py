@@ -75,7 +75,7 @@ def choose_hunks(
         if wrong := [place for place in chosen if not 0 <= place < count]:
             raise BadRequest(sentence("part.unknown", change=wrong[0], last=count - 1))
         made = tool.keep_hunks(arguments, workspace, chosen)
-        if not foresee(tool, made, workspace).diff:
+        if "\n@@ -" not in foresee(tool, made, workspace).diff:
             raise BadRequest(sentence("part.no_change"))
         return made
     except (ToolFailed, UnicodeError) as error:

@@ -79,7 +79,7 @@ def _fitted(arguments: Arguments, parameters: Parameters) -> tuple[Arguments, Ba
         except ValidationError as error:
             if repaired is arguments:
                 repaired = deepcopy(arguments)
-            faults = error.errors(include_url=False)
+            faults = error.errors()
             # all faults, in one pass
             changed = [_repair(repaired, fault["loc"], fault["type"]) for fault in faults]
             if not any(changed) or not left:
@@ -142,7 +142,7 @@ def _repaired(value: JsonValue, fault: str) -> JsonValue:
 
 def _explained(error: ValidationError, parameters: Parameters) -> str:
     known = ""
-    if any(fault["type"] == "extra_forbidden" for fault in error.errors(include_url=False)):
+    if any(fault["type"] == "extra_forbidden" for fault in error.errors()):
         known = f"\nThe parameters are: {', '.join(parameters.names) or 'none'}."
     return f"The call did not run: its arguments do not fit.\n{problems(error)}{known}"
 

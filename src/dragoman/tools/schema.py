@@ -148,7 +148,7 @@ def problems(error: ValidationError) -> str:
     """Describe what is wrong with the arguments, where, and what was expected, so that a model can
     fix them."""
     lines = []
-    faults = error.errors(include_url=False)
+    faults = error.errors()
     for fault in faults[:MOST_FAULTS]:
         where = ".".join(map(str, fault["loc"])) or "arguments"
         given = "" if fault["type"] == "missing" else f", got {_short(fault['input'])}"

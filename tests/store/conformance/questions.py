@@ -85,6 +85,8 @@ class QuestionConformance(Suite):
             steer, result = await store.signals("turn_1")
             assert (steer.kind, steer.body) == ("steer", {"text": "ü", "n": None})
             assert (result.kind, result.body, result.seq > steer.seq) == ("result", {"call": "call_1"}, True)
+            with refused(AlreadyAnswered, "call_1", "there is a result already"):
+                await store.post("turn_1", "result", {"call": "call_1"})
             assert [one.turn for one in await store.turns_with_signals()] == ["turn_1"]
             await store.append("turn_1", 1, 2, scene.change("a", signals=[steer.seq]))
             assert await store.signals("turn_1") == [result]

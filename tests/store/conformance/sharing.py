@@ -43,6 +43,9 @@ class SharingConformance(Suite):
             await store.remove_member("conv_3", "bob")
             with refused(NotFound, "bob"):
                 await store.remove_member("conv_1", "bob")
+            for look in (store.sent_by("conv_x", "bob"), store.right_of("conv_x", "bob")):
+                with refused(NotFound, "conv_x"):
+                    await look
             assert {
                 id: await store.right_of(id, "bob") for id in ("conv_1", "conv_2", "conv_3")
             } == dict.fromkeys(("conv_1", "conv_2", "conv_3"), Right.NONE)

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dragoman.errors import ToolFailed
@@ -38,6 +38,7 @@ EXPRESSIONS = st.recursive(
 
 
 @given(EXPRESSIONS)
+@example("0.9999 ** -5000")
 def test_it_says_what_python_says(expression: str) -> None:
     try:
         expected = eval(expression, {"__builtins__": {}}, NAMES)
@@ -130,6 +131,11 @@ async def test_what_is_not_arithmetic_is_explained(expression: str, says: str) -
 async def test_what_is_deep_or_long_is_over_at_once(expression: str) -> None:
     outcome = await run(calculator, expression=expression)
     assert "took longer" not in outcome.result.text
+
+
+def test_a_deeper_expression_than_the_tool_takes_is_explained() -> None:
+    with pytest.raises(ToolFailed, match="too many levels"):
+        evaluate("-" * 100_000 + "1")
 
 
 async def test_a_long_expression_does_not_fit() -> None:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman import ToolFailed
+from dragoman.tools.approval import foresee
 from dragoman.tools.builtin.edit_file import edit_file
 from dragoman.tools.builtin.file_search import _matcher, fits, glob, grep
 from dragoman.tools.builtin.read_write import list_directory, read_file, text_file, version_of, write_file
@@ -100,6 +101,15 @@ async def test_a_new_file_needs_no_version_and_an_old_one_does(root: Path) -> No
     assert "changed since you read it" in stale
     assert (root / "new/deep/c.txt").read_text() == "d"
     assert names(root / "new/deep") == ["c.txt"]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"), [("\ud83d", "half a surrogate pair"), ("x" * 5_000_001, "The limit is 5000 kB")], ids=len
+)
+def test_a_text_that_cannot_be_written_is_refused(root: Path, text: str, why: str) -> None:
+    """C6"""
+    with pytest.raises(ToolFailed, match=why):
+        foresee(write_file, {"path": "new.txt", "text": text}, root)
 
 
 async def test_writing_the_same_again_is_no_error(root: Path) -> None:

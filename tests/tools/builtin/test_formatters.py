@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dragoman import Runtime
+from dragoman import ConfigError, Runtime
 from dragoman.messages.message import CallState
 from dragoman.messages.request import Request
 from dragoman.tools.builtin import files_group
@@ -118,6 +118,7 @@ async def test_the_file_stands_where_the_command_wants_it(work: Path) -> None:
         (Formatter("none", ("*",), ("no-such-program",)), "none failed on a.txt (it could not be started)"),
         (program("import os, sys; open(sys.argv[1], 'w').close(); os.kill(0, 9)"), "ended by signal 9"),
         (program("import os, sys; os.remove(sys.argv[1])"), "upper deleted a.txt: it was put back"),
+        (program("raise SystemExit(3)"), "upper on a.txt: exit status 3"),
     ],
 )
 async def test_a_formatter_that_fails_is_told_and_the_write_stands(
@@ -129,6 +130,34 @@ async def test_a_formatter_that_fails_is_told_and_the_write_stands(
     assert (work / "a.txt").read_text() == "all of it"
     (version,) = set(re.findall(r"version (\w+)", text))
     await told(work, tool_of("edit_file"), path="a.txt", version=version, old="all", new="some")
+
+
+@pytest.mark.parametrize(
+    ("then", "words"),
+    [
+        ("", "a.txt cannot be read after upper: "),
+        ("; os.kill(0, 9)", "a.txt could not be put back as written: "),
+    ],
+)
+async def test_a_formatter_that_leaves_no_file_is_told(work: Path, then: str, words: str) -> None:
+    """B2"""
+    folder = program(f"import os, sys; os.remove(sys.argv[1]); os.mkdir(sys.argv[1]){then}")
+    text = await told(work, tool_of("write_file", folder), path="a.txt", text="x")
+    assert words in text
+    assert (work / "a.txt").is_dir()
+
+
+async def test_a_formatter_that_is_not_trusted_does_not_run(work: Path) -> None:
+    """P11: the write stands."""
+
+    def refuse() -> None:
+        raise ConfigError("it changed")
+
+    group = with_formatters(files_group(), [program(FORMAT)], refuse)
+    (write,) = [tool for tool in group.tools if tool.name == "write_file"]
+    text = await told(work, write, path="a.txt", text="x")
+    assert text.endswith("\nThe formatters did not run: it changed.")
+    assert (work / "a.txt").read_text() == "x"
 
 
 async def test_each_file_of_a_patch_is_formatted_in_turn(work: Path) -> None:

@@ -16,7 +16,7 @@ from dragoman.messages.message import Arguments
 from dragoman.tools.approval import choose_hunks, foresee
 from dragoman.tools.builtin.apply_patch import apply_patch
 from dragoman.tools.builtin.edit_file import edit_file, edits_between, replace_piece
-from dragoman.tools.builtin.read_write import version_of, write_file
+from dragoman.tools.builtin.read_write import read_file, version_of, write_file
 from dragoman.tools.tool import Tool
 from dragoman.workspace.diff import diff_texts
 from dragoman.workspace.hunks import hunks_between, keep_hunks
@@ -147,6 +147,13 @@ def test_what_cannot_be_chosen_is_told(tmp_path: Path) -> None:
         chosen({3: None})
     with pytest.raises(BadRequest, match="cannot apply a part of this"):
         chosen({0: "".join(f"line {number}\n" for number in range(7))})
+    with pytest.raises(BadRequest, match="cannot apply single changes"):
+        choose_hunks(edit_file, arguments, tmp_path, "", {0: None})
+    with pytest.raises(BadRequest, match="cannot apply single changes"):
+        choose_hunks(read_file, {"path": "f"}, tmp_path, shown, {0: None})
+    whole = call_of(write_file, OLD, NEW)
+    with pytest.raises(BadRequest, match="would change nothing"):
+        choose_hunks(write_file, whole, tmp_path, shown, {0: "".join(f"line {n}\n" for n in range(7))})
     (tmp_path / "f").write_text(f"above\n{OLD}")
     with pytest.raises(BadRequest, match="changed since you read it"):
         chosen({0: None})

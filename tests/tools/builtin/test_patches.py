@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dragoman.errors import ToolFailed
 from dragoman.messages.message import Arguments
-from dragoman.tools.builtin.apply_patch import apply_hunks, apply_patch, parse_patch
+from dragoman.tools.builtin.apply_patch import FilePatch, Hunk, apply_hunks, apply_patch, parse_patch
 from dragoman.tools.builtin.edit_file import edit_file
 from dragoman.tools.permissions import changes_program
 from dragoman.workspace.diff import diff_texts
@@ -94,6 +94,14 @@ async def test_an_empty_line_that_lost_its_space_is_a_line_of_the_file(root: Pat
         (MARKED.replace("new/n.txt", "alias.txt"), "link"),
         (MARKED.replace("sub/c.py", "../out.py"), "out of the workspace"),
         (MARKED.replace("Add File: new/n.txt", "Add File: a.txt"), "names a file twice"),
+        (MARKED.replace("Add File: new/n.txt", "Add File: sub/d\n"), "'' must begin with +"),
+        (MARKED.replace("@@ def b():", "@@ def c():"), "Hunk 1: line 'def c():' is not in 'sub/b.py'"),
+        (MARKED.replace("+2", "?2"), "'?2' of the patch must begin with a space, + or -"),
+        (MARKED.replace("*** Update File: a.txt\n@@\n", ""), "' one' belongs to no file"),
+        ("*** Begin Patch\n*** Update File: a.txt\n*** Move to: sub/b.py\n-two", "cannot get this name"),
+        ("--- /dev/null\n+++ /dev/null\n@@ -1 +1 @@\n-one", "changes nothing"),
+        ("--- a/a.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-one", "has more lines than the patch deletes"),
+        ("--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n one", "the patch changes nothing in a.txt"),
     ],
 )
 async def test_what_does_not_fit_changes_nothing(root: Path, patch: str, why: str) -> None:
@@ -138,6 +146,51 @@ def test_every_file_of_a_patch_has_to_be_allowed() -> None:
     assert changes_program(apply_patch.permission, patterns)
     with pytest.raises(ToolFailed):
         apply_patch.patterns({"patch": "what it touches cannot be told"})
+
+
+def changed(*hunks: Hunk, to: str | None = None) -> FilePatch:
+    return FilePatch("f", "update", [*hunks], to=to)
+
+
+F, RENAMED = "--- a/f\n+++ b/f\n", "rename from f\nrename to g\n"
+AB = Hunk(["a"], ["b"], at=0)
+MARKED_TWO = """Here it is:
+*** Begin Patch
+*** Delete File: g
+*** Update File: f
+@@ class A:
+@@ def f():
+ a
++b
+
+@@
+-c
+*** End of File
+*** End Patch
+bye"""
+TWO = Hunk(["a", ""], ["a", "b", ""], after=["class A:", "def f():"]), Hunk(["c"], [], end=True)
+
+
+@pytest.mark.parametrize(
+    ("patch", "parsed"),
+    [
+        (f"{F}@@ -2,2 +2,2 @@\n-a\n+b\n\n\n", [changed(Hunk(["a", ""], ["b", ""], at=1))]),
+        (f"{F}@@ -2,0 +3 @@\n+b\n", [changed(Hunk([], ["b"], at=2))]),
+        (f"{F}@@ -2 +2 @@\n-a\n+b\n-- x", [changed(Hunk(["a", "- x"], ["b"], at=1, left=-1))]),
+        (f"{F}@@ def f(): @@\n-a\n+b", [changed(Hunk(["a"], ["b"], after=["def f():"], left=-1))]),
+        (f"{F}@@\n-a\n+b", [changed(Hunk(["a"], ["b"], left=-1))]),
+        (f"{F}@@ -1 +1 @@\n--- x\n++++ y\nindex 1", [changed(Hunk(["-- x"], ["+++ y"], at=0))]),
+        (f"{RENAMED}--- a/f\n+++ b/g\n@@ -1 +1 @@\n-a\n+b", [changed(AB, to="g")]),
+        (
+            f"{RENAMED}--- a/h\n+++ b/h\n@@ -1 +1 @@\n-a\n+b",
+            [changed(to="g"), FilePatch("h", "update", [AB])],
+        ),
+        (MARKED_TWO, [FilePatch("g", "delete"), changed(*TWO)]),
+    ],
+)
+def test_a_patch_is_read_as_it_is_meant(patch: str, parsed: list[FilePatch]) -> None:
+    """As long as old lines are due, an empty line is one of the file, and so is a line like a head (C6)."""
+    assert parse_patch(patch) == parsed
 
 
 LINES = st.lists(st.sampled_from(["a", "b", "", "  c", "-- d", "++ e", "@@"]), max_size=25)

@@ -7,14 +7,16 @@ import os
 import shlex
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman.errors import ToolFailed
 from dragoman.messages.message import CallState, ToolCall
-from dragoman.tools.builtin.shell import ShellOutput, shell
+from dragoman.tools.builtin.shell import ShellOutput, _paused, shell
 from dragoman.tools.cage.enter import environment
 from dragoman.tools.execute import Permit, execute
 from tests.patience import PATIENCE, eventually
@@ -32,6 +34,9 @@ async def test_a_command_runs_in_the_workspace_and_says_how_it_ended(tmp_path: P
     assert await told(tmp_path, shell, command="kill -9 $$") == "ended by signal 9\n"
     assert "not found" in await told(tmp_path, shell, command="no-such-program")
     assert "no command" in await refused(tmp_path, shell, command=" ")
+    unclear = await refused(tmp_path, shell, command="touch ran", beyond=["write:a", "all"])
+    assert unclear.startswith("Invalid value 'all' in beyond. Use write:PATH/*")
+    assert not (tmp_path / "ran").exists()
     assert "no workspace" in (await Bench().run(shell, {"command": "true"})).result.text
 
 
@@ -173,3 +178,20 @@ async def test_a_command_that_waits_for_all_its_children_has_none_of_ours(tmp_pa
     command = f"exec {shlex.quote(sys.executable)} waits.py"
     assert await told(tmp_path, shell, command=command, timeout=20) == "exit status 0\nalone\n"
     assert await told(tmp_path, shell, command="wait; echo waited", timeout=20) == "exit status 0\nwaited\n"
+
+
+@pytest.mark.parametrize("verdict", [None, ToolFailed("no")])
+async def test_the_clock_of_a_command_stands_while_a_person_answers(verdict: ToolFailed | None) -> None:
+    """T6: also if they refuse."""
+
+    async def gate(*_: str) -> None:
+        assert limit.when() is None
+        if verdict is not None:
+            raise verdict
+
+    async with asyncio.timeout(PATIENCE) as limit:
+        before = limit.when()
+        with suppress(ToolFailed):
+            await _paused(limit, gate)("example.org", "May it?", "cage.net")
+        assert before is not None
+        assert before <= (limit.when() or 0.0) < before + PATIENCE / 2

@@ -22,6 +22,13 @@ ALLOW, EPERM, ENOSYS, NOTIFY, KILL = 0x7FFF0000, 0x50001, 0x50026, 0x7FC00000, 0
 BOTH = pytest.mark.parametrize("machine", ARCHITECTURES)
 
 
+@pytest.fixture(autouse=True)
+def _made_anew() -> None:
+    """Each test has the filters made again."""
+    refusing.cache_clear()
+    watching.cache_clear()
+
+
 def judge(program: bytes, machine: str, call: int, *given: int) -> int:
     """Return the verdict of the kernel: the few instructions that the filter uses, as the kernel documents
     them."""

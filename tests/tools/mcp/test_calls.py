@@ -127,6 +127,20 @@ async def test_an_address_is_shown_and_the_person_says_whether_they_were_there(s
         assert told in result.text
 
 
+@pytest.mark.parametrize(
+    ("said", "state", "text"),
+    [(OPENED, CallState.COMPLETED, "echo: x"), (NOT_OPENED, CallState.FAILED, "it says: pay first")],
+)
+async def test_a_call_that_needs_a_visit_first_is_made_again_after_it(
+    said: str, state: CallState, text: str
+) -> None:
+    bench = Bench(answers=[said])
+    async with source(raw("visit")) as server:
+        outcome = await call(server, "echo", bench, text="x")
+    assert (outcome.state, outcome.result.text) == (state, text)
+    assert bench.answers == []
+
+
 async def test_the_newest_protocol_asks_and_goes_on(newest: McpSource) -> None:
     assert newest.connection is not None
     assert newest.connection.client.protocol_version == "2026-07-28"

@@ -198,6 +198,33 @@ async def test_an_answer_that_breaks_off_ends_no_other_call(how: Break) -> None:
         assert (await other).result.text == "hi"
 
 
+class Aborting(Hostile):
+    """Breaks the connection at one method."""
+
+    def __init__(self, at: str) -> None:
+        super().__init__()
+        self.at = at
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        asked = await request.json() if request.method == "POST" else {}
+        if asked.get("method") == self.at:
+            assert request.transport is not None
+            request.transport.abort()
+        return await super().answer(request)
+
+
+@pytest.mark.parametrize(
+    ("at", "state"), [("notifications/initialized", "running"), ("initialize", "failed")]
+)
+async def test_a_message_without_an_answer_may_break_off_and_a_greeting_may_not(at: str, state: str) -> None:
+    async with Aborting(at).served() as settings, source(settings, ready=False) as server:
+        await server.ready()
+        assert server.state == state
+        assert server.error.startswith("nothing answers there: " if state == "failed" else "")
+        if state == "running":
+            assert (await call(server, "echo", text="x")).result.text == "hi"
+
+
 class Forgetful(Hostile):
     """Forgets its session when so many calls have come in it, and says so to one after the other."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from dragoman.messages.message import CallState
 from dragoman.tools.mcp.source import McpSource
 from dragoman.tools.mcp.tool_list import KeptLists
 from tests.patience import PATIENCE
+from tests.tools.bench import Bench
 from tests.tools.mcp.rig import call, raw, source, tool
 
 pytestmark = pytest.mark.slow
@@ -17,16 +19,24 @@ pytestmark = pytest.mark.slow
 
 async def test_a_list_that_was_kept_needs_no_server(tmp_path: Path) -> None:
     """Until a call: it starts it, and tells how long that took."""
-    kept = KeptLists(tmp_path)
+    kept = KeptLists(tmp_path / "kept")
     async with source(raw(), kept=kept) as first:
+        (file,) = (tmp_path / "kept").iterdir()
+        modes = [stat.S_IMODE(one.stat().st_mode) for one in (file.parent, file)]
+        assert modes == [0o700, 0o600]  # only for its owner
         definitions = [(one.name, one.fingerprint, one.spec()) for one in first.group().tools]
     async with source(raw(), ready=False, kept=kept) as second:
         await second.ready()
         assert (second.state, second.started_in) == ("idle", None)
         assert [(one.name, one.fingerprint, one.spec()) for one in second.group().tools] == definitions
-        outcome = await call(second, "echo", text="x")
+        bench = Bench()
+        outcome = await call(second, "echo", bench, text="x")
         assert (outcome.state, second.state) == (CallState.COMPLETED, "running")
         assert second.started_in is not None
+        started = f"the server it started in {second.started_in:.1f} s"
+        assert bench.progress == ["starting the server it", started]
+        assert (await call(second, "echo", bench, text="x")).state is CallState.COMPLETED
+        assert len(bench.progress) == 2  # it runs already
 
 
 async def test_what_was_left_out_is_not_kept_and_still_told(tmp_path: Path) -> None:

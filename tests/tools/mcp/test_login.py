@@ -10,6 +10,7 @@ import stat
 import sys
 import time
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
@@ -17,7 +18,8 @@ import pytest
 from mcp.shared.auth import OAuthClientInformationFull
 from pydantic import AnyUrl
 
-from dragoman.tools.mcp.login import TokenStore, new_login, stored_login
+from dragoman.tools.mcp.errors import LoginNeeded
+from dragoman.tools.mcp.login import StoredLogin, TokenStore, login_at, new_login, stored_login
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
 from tests.fork_server import python
@@ -169,12 +171,36 @@ def test_a_login_is_forgotten_with_its_server(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_read_is_no_login(tmp_path: Path) -> None:
-    (tmp_path / "logins.json").write_text("{")
-    assert TokenStore("http://a", tmp_path / "logins.json", use_keyring=False).login().tokens is None
+    for damaged in ("{", '{"http://a": "{"}', '{"http://a": "{\\"expires\\": []}"}'):
+        (tmp_path / "logins.json").write_text(damaged)
+        tokens = TokenStore("http://a", tmp_path / "logins.json", use_keyring=False)
+        assert tokens.login() == StoredLogin()
+    with pytest.raises(LoginNeeded):
+        stored_login(McpServer(url="http://a", auth="oauth"), tokens)
 
 
 def test_who_wants_no_login_gets_none() -> None:
     assert stored_login(McpServer(url="http://a")) is None
+
+
+@pytest.mark.parametrize(
+    ("secret", "found", "method"), [("${SECRET}", "s3cret", "client_secret_basic"), (None, None, "none")]
+)
+async def test_a_client_that_the_settings_name_is_used(
+    tmp_path: Path, secret: str | None, found: str | None, method: str
+) -> None:
+    server = McpServer(url="http://a", auth="oauth", client_id="ours", client_secret=secret)
+    tokens = TokenStore("http://a", tmp_path / "logins.json", use_keyring=False)
+
+    async def never(*_: object) -> Any:
+        raise AssertionError
+
+    back = "http://127.0.0.1:8000/callback"
+    login_at(back, server, tokens, show=never, answer=never, find={"SECRET": "s3cret"}.get)
+    client = tokens.login().client
+    assert client is not None
+    assert (client.client_id, client.client_secret) == ("ours", found)
+    assert (client.token_endpoint_auth_method, client.redirect_uris) == (method, [AnyUrl(back)])
 
 
 ANOTHER_LOGIN = "the browser came back from another login"

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.errors import ToolFailed
 from dragoman.messages.message import CallState
 from dragoman.tools.mcp import contents
 from dragoman.tools.mcp.servers import McpServer
@@ -35,6 +36,14 @@ async def test_a_server_that_hangs_at_its_start_holds_nobody_up() -> None:
         assert (server.state, server.group().tools) == ("starting", ())
         await _settled(server)
         assert (server.state, server.error) == ("failed", "it did not start within 3 s")
+
+
+async def test_a_server_that_is_switched_off_is_told_in_words() -> None:
+    async with source(raw(enabled=False), ready=False) as server:
+        await server.ready()
+        assert server.state == "idle"
+        with pytest.raises(ToolFailed, match="MCP server 'it' is not available: it is switched off"):
+            await server.prompts()
 
 
 async def test_a_late_server_joins_when_it_is_there(tmp_path: Path) -> None:
@@ -180,6 +189,11 @@ async def test_a_tool_that_cannot_be_offered_is_left_out_alone() -> None:
         ]
     async with source(raw("twice")) as server:
         assert [one.description for one in server.group().tools] == ["Say it again"]
+
+
+async def test_a_server_without_tools_is_not_asked_for_them() -> None:
+    async with source(raw("bare")) as server:
+        assert server.group().tools == ()
 
 
 async def test_a_list_without_an_end_is_stopped() -> None:

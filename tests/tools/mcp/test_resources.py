@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import mcp_types as types
 import pytest
 
+from dragoman.errors import ToolFailed
 from dragoman.messages.message import CallState
+from dragoman.tools.mcp.server_tools import MOST, contents_of, describe_resources
 from tests.tools.bench import Bench
 from tests.tools.mcp.rig import call, everything, raw, source, tool
 
@@ -31,6 +34,21 @@ async def test_resources_are_listed_and_read() -> None:
                 "mcp.it.resources",
                 ("demo://a",),
             )
+
+
+async def test_many_resources_are_counted_and_an_empty_one_is_told() -> None:
+    many = [
+        types.Resource(uri=f"a://{n}", name=f"r{n}", mime_type="x/y", description="D")
+        for n in range(MOST + 2)
+    ]
+    lines = str(describe_resources(many, []).value).splitlines()
+    assert (len(lines), lines[0], lines[-1]) == (MOST + 1, "a://0  r0 (x/y): D", "… and 2 more")
+    assert len(str(describe_resources(many[:MOST], []).value).splitlines()) == MOST
+    template = types.ResourceTemplate(uri_template="a://{n}", name="r", title="R")
+    assert describe_resources([], [template]).value == "\nAddresses with places to fill in:\na://{n}  R"
+    assert describe_resources([], []).value == "There are none."
+    with pytest.raises(ToolFailed, match="empty or missing"):
+        await contents_of(types.ReadResourceResult(contents=[]), Bench().context())
 
 
 async def test_a_server_without_resources_has_no_such_tools() -> None:

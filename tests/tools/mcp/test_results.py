@@ -66,7 +66,9 @@ async def test_a_broken_or_a_giant_file_is_told_and_left_out() -> None:
     result = await read(broken, giant)
     assert result.attachments == ()
     assert "sent it broken" in result.text
-    assert "too large" in result.text
+    assert "[image 1 (image/png) was left out: it is too large" in result.text
+    giant["data"] = base64.b64encode(b"x" * contents.LARGEST_FILE).decode()
+    assert len((await read(giant)).attachments) == 1
 
 
 async def test_so_many_files_and_no_more() -> None:

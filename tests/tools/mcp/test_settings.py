@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,8 @@ def test_a_table_says_what_is_started_or_asked() -> None:
         ("[mcp.a]\nurl = 'https://x.test'\ntransport = 'stdio'", "a url needs http or sse"),
         ("[mcp.a]\ncommand = 'x'\ntransport = 'sse'", "a command needs stdio"),
         ("[mcp.a]\ncommand = ' '", "the command is empty"),
+        ("[mcp.a]\nurl = 'https://x.test'\ncage = true", "a cage needs a command"),
+        ("[mcp.a]\nurl = 'https://x.test'\nhosts = ['h:1']", "a cage needs a command"),
         ("[mcp.a]\nurl = 'x.example'", "an address begins with http:// or https://"),
         ("[mcp.a]\nurl = 'https://x'\ntransport = 'stdio'", "a url needs http or sse"),
         ("[mcp.a]\nurl = 'https://x'\nclient_id='i'\nclient_secret = 'abc'", "never the secret itself"),
@@ -111,6 +114,20 @@ def test_a_file_of_another_program_that_makes_no_sense_is_told(
     assert said in str(caught.value)
 
 
+def test_a_file_that_is_not_trusted_or_not_there_has_no_servers(tmp_path: Path) -> None:
+    """P11"""
+    file = tmp_path / "mcp.json"
+    with pytest.raises(ConfigError, match=r"Dragoman cannot read .*mcp.json: No such file"):
+        read_json(file)
+    file.write_text('{"mcpServers": {"a": {"command": "x"}}')
+    with pytest.raises(ConfigError, match=r"mcp.json is not valid JSON"):
+        read_json(file)
+    checked: list[tuple[Path, bytes]] = []
+    file.write_text("{}")
+    assert read_json(file, lambda *given: checked.append(given)) == {}
+    assert checked == [(file, b"{}")]
+
+
 def test_references_are_followed_and_a_missing_one_is_named() -> None:
     known = {"KEY": "abc"}.get
     texts = {"a": "Bearer ${KEY}", "b": "${env:KEY}", "c": "${OTHER:-low}", "d": "$KEY {KEY}"}
@@ -124,6 +141,12 @@ def test_what_looks_like_a_secret_is_seen() -> None:
     assert looks_secret("Authorization", "Bearer abc")
     assert not looks_secret("GITHUB_TOKEN", "${GITHUB_TOKEN}")
     assert not looks_secret("LOG_LEVEL", "debug")
+
+
+def test_servers_without_the_extra_say_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    with pytest.raises(ConfigError, match=r"dragoman\[mcp\]"):
+        sources_of({"files": McpServer(command="x")})
 
 
 def test_servers_whose_tools_would_be_named_alike_are_refused() -> None:

@@ -42,7 +42,7 @@ class Owner:
     """
 
     def __init__(self, folder: Path, *, lease: float) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(exist_ok=True)
         self._folder = folder
         self._file = -1
         _close_in_children()

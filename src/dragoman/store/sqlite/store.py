@@ -27,6 +27,7 @@ _PAUSE = 0.01  # Seconds between two steps, for other writers.
 _CHECKPOINT = 0.5  # seconds between checkpoints, while there are writes
 _SWEEP = 3600.0  # Seconds between checks for removable blobs.
 _FREE = 250  # Pages, about a megabyte, that a file always keeps free.
+_GIVEN_BACK = 500  # Pages, 2 MB, that one step gives back to the disk.
 
 _log = logging.getLogger("dragoman.store")
 
@@ -95,7 +96,8 @@ class SqliteUpkeep(SqliteSearch, SqlDeletion, SqlEvents):
         pages = db.execute(self._sql["pages"]).fetchone()
         if pages["free"] < max(_FREE, pages["count"] // 4):
             return False
-        db.execute(self._sql["give_back_pages"]).fetchall()
+        for _ in range(_GIVEN_BACK):
+            db.execute(self._sql["give_back_page"]).fetchall()
         return bool(db.execute(self._sql["pages"]).fetchone()["free"] < pages["free"])
 
     async def _forget_deleted_texts(self) -> None:

@@ -211,7 +211,7 @@ def _parse_marked(lines: list[str]) -> list[FilePatch]:
         elif line.strip() == "*** End Patch":
             break
         elif not begun:
-            continue
+            pass
         elif (head := _MARKED.match(line)) is not None:
             found.append(FilePatch(head[2].strip(), kinds[head[1]]))
         elif not found:

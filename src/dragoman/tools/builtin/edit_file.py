@@ -118,8 +118,6 @@ def _replace_loosely(path: str, text: str, old: str, new: str, everywhere: bool)
 def _places(lines: list[str], wanted: list[str], start: int) -> list[int]:
     """Return all places, including overlapping ones. The scan never moves back: `falls` says how much of a
     match remains when the next line differs (Knuth, Morris and Pratt)."""
-    if not wanted:
-        return list(range(start, len(lines) + 1))
     falls, found, fits = _falls(wanted), list[int](), 0
     for at in range(start, len(lines)):
         while fits and lines[at] != wanted[fits]:

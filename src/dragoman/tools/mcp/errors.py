@@ -85,7 +85,7 @@ def describe(error: BaseException) -> str:
         case MCPError():
             return sentence("mcp.said", message=cause.message[:500])
         case ValidationError():
-            fault = cause.errors(include_url=False, include_input=False)[0]
+            fault = cause.errors()[0]
             return f"{NO_MCP}{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
         case httpx2.HTTPStatusError():
             return sentence("mcp.status", status=cause.response.status_code)

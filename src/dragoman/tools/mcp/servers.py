@@ -137,7 +137,7 @@ def parse_server(table: Any, at: str, name: str) -> McpServer:
     try:
         return SERVER.validate_python(table)
     except ValidationError as error:
-        fault = error.errors(include_url=False, include_input=False)[0]
+        fault = error.errors()[0]
         place = ".".join(str(step) for step in fault["loc"])
         raise ConfigError(
             sentence("mcp.wrong", at=f"{at}.{place}" if place else at, why=_describe(fault))

@@ -40,6 +40,7 @@ TITLE = "\x1b]0;owned\x07"  # changes what stands above a terminal
 PAINTED = {"name": f"pai{TITLE}nted", "description": TITLE, "arguments": [{"name": f"col{TITLE}our"}]}
 
 UNANSWERED: list[Any] = []  # a call
+VISITED: list[Any] = []
 
 
 def send(**message: Any) -> None:
@@ -72,6 +73,10 @@ def call(id: Any, name: str, arguments: dict[str, Any]) -> None:
         return send(id=id, result=text("y" * 6_000_000))
     if HOW == "error":
         return send(id=id, result=text("the disk is full", isError=True))
+    if HOW == "visit" and not VISITED:
+        VISITED.append(id)
+        page = {"mode": "url", "message": "Pay.", "url": "https://example.com/pay", "elicitationId": "1"}
+        return send(id=id, error={"code": -32042, "message": "pay first", "data": {"elicitations": [page]}})
     if HOW == "protocol error":
         return send(id=id, error={"code": -32602, "message": "no such tool"})
     if HOW == "nonsense":
@@ -99,7 +104,7 @@ def answer(message: dict[str, Any]) -> None:
             result = {
                 "protocolVersion": params["protocolVersion"],
                 "capabilities": {
-                    "tools": {"listChanged": True},
+                    **({"tools": {"listChanged": True}} if HOW != "bare" else {}),
                     **({"prompts": {}} if HOW == "paints" else {}),
                 },
                 "serverInfo": {"name": "raw", "version": "1.0"},

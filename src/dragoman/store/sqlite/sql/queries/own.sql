@@ -7,8 +7,9 @@ PRAGMA wal_checkpoint(PASSIVE);
 -- name: pages
 SELECT page_count AS count, freelist_count AS free FROM pragma_page_count, pragma_freelist_count;
 
--- name: give_back_pages
-PRAGMA incremental_vacuum(500);
+-- name: give_back_page
+-- Python runs only the first step of this statement, which is one page, even if it names more.
+PRAGMA incremental_vacuum(1);
 
 -- name: forget_unwanted
 -- The blobs are removed, or mentioned again.
