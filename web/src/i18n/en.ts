@@ -147,7 +147,7 @@ export const en = {
     tools: "Descriptions of tools",
     person: "Your messages",
     answers: "Answers",
-    thoughts: "Reasoning",
+    reasoning: "Reasoning",
     calls: "Calls and results",
     files: "Files",
     summary: "Summary of what came before",

@@ -143,7 +143,7 @@ export const zh: Words = {
     tools: "工具说明",
     person: "你说的话",
     answers: "回答",
-    thoughts: "思考",
+    reasoning: "思考",
     calls: "工具调用与结果",
     files: "文件",
     summary: "前文摘要",
