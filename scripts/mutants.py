@@ -326,7 +326,7 @@ class Recorder:
         self._ran.seek(0)
         self._ran.truncate()
         self._test[:] = number.to_bytes(4)
-        return {(row[0], int(row[1])) for row in rows}
+        return {(file, int(line)) for file, line in rows if line != "None"}  # code that belongs to no line
 
     def run(self, items: list[pytest.Item]) -> None:
         serve_forks(self.enter)
