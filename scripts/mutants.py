@@ -295,7 +295,9 @@ class Recorder:
     def __init__(self) -> None:
         self.seconds: dict[str, float | None] = {}  # None: the test is excluded
         self.run_by: dict[str, list[str]] = defaultdict(list)  # file, function and line in it: tests
-        self._ran = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - it ends with the process
+        file = Path(tempfile.gettempdir(), "lines")
+        self._write = os.open(file, os.O_CREAT | os.O_WRONLY | os.O_APPEND)  # whole lines, of all processes
+        self._read = os.open(file, os.O_RDWR)
         self._test = mmap.mmap(-1, 4)  # the number of the present test, for all processes
         self._tracers: dict[CodeType, Callable[[FrameType, str, object], Any] | None] = {}
 
@@ -308,7 +310,7 @@ class Recorder:
 
     def _tracer(self, code: CodeType) -> Callable[[FrameType, str, object], Any]:
         last_in: dict[int, bytes] = {}  # line: test
-        test, file = self._test, self._ran.fileno()
+        test, file = self._test, self._write
 
         def trace(frame: FrameType, _: str, __: object) -> Any:
             line, now = frame.f_lineno, test[:]
@@ -321,10 +323,9 @@ class Recorder:
 
     def _lines(self, number: int) -> set[tuple[str, int]]:
         """The lines that were run since the last call. What runs next counts for this test."""
-        self._ran.seek(0)
-        rows = [row.split("\t") for row in self._ran.read().decode().splitlines()]
-        self._ran.seek(0)
-        self._ran.truncate()
+        ran = os.pread(self._read, os.fstat(self._read).st_size, 0)
+        os.ftruncate(self._read, 0)
+        rows = [row.split("\t") for row in ran.decode().splitlines()]
         self._test[:] = number.to_bytes(4)
         return {(file, int(line)) for file, line in rows if line != "None"}  # code that belongs to no line
 
