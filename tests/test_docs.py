@@ -10,6 +10,7 @@ import sys
 import tomllib
 import warnings
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import get_args
@@ -72,9 +73,19 @@ def _become(block: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text("utf-8")):
-        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+def test_every_link_leads_to_a_file_and_to_a_heading_in_it(page: Path) -> None:
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", page.read_text("utf-8")):
+        file = page.parent / target if target else page
+        assert file.exists(), f"{page.name} links to {target}"
+        assert not anchor or anchor in _anchors(file), f"{page.name} links to {target}#{anchor}"
+
+
+@cache
+def _anchors(page: Path) -> set[str]:
+    """The site and GitHub name headings alike: without what is neither letter, digit, space nor hyphen."""
+    text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ +(.+?) *$", text, re.MULTILINE)
+    return {re.sub(r" ", "-", re.sub(r"[^\w -]", "", heading.lower())) for heading in headings}
 
 
 def test_every_page_is_on_the_site() -> None:

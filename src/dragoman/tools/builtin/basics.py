@@ -29,7 +29,7 @@ LARGEST = 4096  # bits of an integer: about 1,200 digits
 def _power(base: Number, exponent: Number) -> object:
     """Check the size before computing: a few digits can require more memory than the machine has."""
     whole = isinstance(base, int) and isinstance(exponent, int)
-    if whole and (int(base).bit_length() - 1) * exponent > LARGEST:
+    if whole and max(int(base).bit_length() - 1, 0) * exponent > LARGEST:
         raise OverflowError
     return base**exponent
 
