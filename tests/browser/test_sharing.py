@@ -13,6 +13,7 @@ from typing import Any, Literal
 import pytest
 from playwright.async_api import Browser, Page, expect
 
+from dragoman import ToolContext, ToolOutput, tool
 from dragoman.server.auth import key_hash
 from dragoman.turn.agent import Agent
 from dragoman.wire.scripted import calls, says
@@ -22,6 +23,7 @@ from tests.browser.test_views import RESTED, WIDE
 from tests.cli.program import program
 from tests.fleet import Fleet, Node, node
 from tests.loopback import Body, Reply, Stream, delta, loopback, sse
+from tests.media.media_server import png
 from tests.patience import PATIENCE
 from tests.postgres import Server, schema_of
 from tests.runtimes import model_of
@@ -36,6 +38,11 @@ LOOKS_AT_PRESENCE = """() =>
 SHOWN = """() => [...document.querySelectorAll("[data-testid=message], [data-testid=answer]")].map(one => [
     one.dataset.message, (one.querySelector(".bubble") ?? one.firstElementChild).innerText.trim()])"""
 ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+(/\w+)*/?#(invitation=)?[\w-]{40,}$")
+
+
+@tool
+async def picture(context: ToolContext) -> ToolOutput:
+    return ToolOutput("a picture", attachments=(await context.put_file(png(40, 30), "image/png", "a.png"),))
 
 
 @asynccontextmanager
@@ -220,6 +227,24 @@ async def test_each_sees_what_the_role_may_do(browser: Browser, tmp_path: Path) 
             await owner.get_by_test_id("call").last.get_by_role("button").first.click()
             await expect(owner.get_by_test_id("decided")).to_contain_text("Allowed by bob")
             assert await owner.evaluate(LOOKS_AT_PRESENCE) <= 2  # the stream tells the rest
+
+
+async def test_readers_can_save_images_but_not_edit_them(browser: Browser, tmp_path: Path) -> None:
+    """V1: "edit" adds the image to a message."""
+    script, tools = [calls("picture"), says("done")], [picture, wipe, look]
+    async with (
+        scene(tmp_path, *script, tools=tools, allow=["look", "picture"]) as site,
+        at_it(browser, site.url, "local") as owner,
+    ):
+        id = await begun(owner)
+        await say(owner, "draw it")
+        await expect(owner.get_by_test_id("answer").last).to_contain_text("done")
+        for name, role, edits in (("ada", "takes_part", 1), ("bob", "reads", 0)):
+            await share(site, id, name, role)
+            async with at_it(browser, site.url, name, f"/c/{id}") as page:
+                await page.get_by_test_id("call").last.get_by_role("button").first.click()
+                await expect(page.get_by_test_id("save-picture")).to_have_count(1)
+                await expect(page.get_by_test_id("edit-picture")).to_have_count(edits)
 
 
 async def test_a_member_chooses_who_answers_one_message(browser: Browser, tmp_path: Path) -> None:
