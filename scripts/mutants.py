@@ -5,9 +5,9 @@ programs it forks. Tests that take longer than twenty seconds are excluded.
 
 A mutant is one change to one expression or statement inside a function. A fork of the process that has
 imported everything replaces the function's code, and so do the programs that its tests fork. Then it runs
-the tests that run the changed line, quickest first, until one fails. A mutant that no test notices is
-printed. At the end, the tests that noticed one run against the original code. If one fails there, too, its
-mutants run again without it.
+the tests that run the changed line until one fails: the quickest of each file, then the second of each, and
+so on, for at most a minute. A mutant that no test notices is printed. At the end, the tests that noticed one
+run against the original code. If one fails there, too, its mutants run again without it.
 
 These are excluded, since no test should notice them:
 
@@ -46,7 +46,7 @@ import tempfile
 import threading
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -69,6 +69,7 @@ TESTS = (
     "media",
     "plugins",
     "protocols",
+    "telemetry",
     "test_runtime.py",
     "test_sync.py",
 )
@@ -352,15 +353,25 @@ class Recorder:
                     self.run_by[place].append(item.nodeid)
 
 
+def _varied(tests: Iterable[str], seconds: Mapping[str, float | None]) -> list[str]:
+    """Sort tests: the quickest of each file, then the second of each, and so on."""
+    quickest = sorted(tests, key=lambda test: seconds[test] or 0)
+    before: Counter[str] = Counter()
+    rank: dict[str, int] = {}
+    for test in quickest:
+        file = test.partition("::")[0]
+        rank[test] = before[file]
+        before[file] += 1
+    return sorted(quickest, key=rank.__getitem__)
+
+
 def _record(items: list[pytest.Item]) -> dict[str, Any]:
-    """Return the records of these tests: for each line, the quickest tests that run it."""
+    """Return the records of these tests: for each line, the quickest tests of each file that run it."""
     recorder = Recorder()
     recorder.run(items)
     number = {test: at for at, test in enumerate(recorder.seconds)}
     lines = {
-        line: [
-            number[test] for test in sorted(tests, key=lambda test: recorder.seconds[test] or 0)[:MOST_TESTS]
-        ]
+        line: [number[test] for test in _varied(tests, recorder.seconds)[:MOST_TESTS]]
         for line, tests in recorder.run_by.items()
     }
     return {"seconds": recorder.seconds, "lines": lines}
@@ -482,10 +493,10 @@ class Breaker:
         self._entered = {line.rpartition(":")[0] for line in self._lines}
 
     def _nearest(self, mutant: Mutant, without: set[str]) -> list[str]:
-        """The quickest tests that run one of its lines."""
+        """The quickest tests of each file that run one of its lines."""
         tests = {self._tests[test] for place in mutant.places for test in self._lines.get(place, ())}
         left, nearest, started = MOST, [], False
-        for test in sorted((tests & self._seconds.keys()) - without, key=self._seconds.__getitem__):
+        for test in _varied((tests & self._seconds.keys()) - without, self._seconds):
             starts = not started and "postgres" in getattr(self._items[test], "fixturenames", ())
             if (left := left - self._seconds[test] - STARTING_POSTGRES * starts) > 0:
                 nearest.append(test)
