@@ -63,6 +63,7 @@ async def test_a_user_signs_in_and_is_known_by_the_account(tmp_path: Path) -> No
         assert (await browser.ask("GET", "/api/login")).body == {"provider": "Acme"}
         answer = await browser.sign_in(there, "/c/conv_1")
         assert (answer.status, answer.headers["location"]) == (303, "/c/conv_1")
+        assert len(browser.cookies) == 1  # the state of the sign-in is gone
         assert await browser.who() == "ada"
         there.claims = {"preferred_username": "bob", "email": "local"}
         again = Browser(site)
