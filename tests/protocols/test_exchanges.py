@@ -117,6 +117,7 @@ async def test_an_approval_is_taken_also_where_something_was_said_behind_it(tmp_
     async with served(tmp_path, [calls("add", a=1, b=2), says("3.")], tools=[add], allow=()) as site:
         chat: dict[str, Any] = {"id": "a", "messages": [user("1", "Add.")]}
         first = await told(site, CHAT, chat)
+        assert (await site.ask("POST", CHAT, {**chat, "trigger": "regenerate-message"})).status == 409
         chat["messages"] += [answer(first), user("2", "Hurry.")]
         assert (await site.ask("POST", CHAT, chat)).status == 409
         chat["messages"][1] = answer(first, approval(first, state="approval-responded", approved=True))

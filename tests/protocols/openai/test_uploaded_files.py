@@ -73,10 +73,18 @@ async def test_uploads_are_bounded_and_expire(tmp_path: Path) -> None:
         with pytest.raises(openai.APIStatusError, match=f"at most {SMALL} bytes") as refused:
             await ai.files.create(file=("a.txt", bytes(SMALL + 1)), purpose="user_data")
         assert refused.value.status_code == 413
-        for wrong in ({"file": ("a.txt", b"")}, {"purpose": "fine-tune"}):
+        for wrong in (
+            {"file": ("a.txt", b"")},
+            {"purpose": "fine-tune"},
+            *({"expires_after": {"anchor": "created_at", "seconds": n}} for n in (3599, 2_592_001)),
+            {"expires_after": {"anchor": "updated_at", "seconds": 3600}},
+        ):
             given: Any = {"file": ("a.txt", b"x"), "purpose": "user_data", **wrong}
-            with pytest.raises(openai.BadRequestError, match=r"file|purpose"):
+            with pytest.raises(openai.BadRequestError) as refused:
                 await ai.files.create(**given)
+            assert refused.value.param in wrong
+        with pytest.raises(openai.NotFoundError):
+            await ai.files.list(after="file_x")
         for n in range(50):
             await ai.files.create(file=(f"{n}.txt", bytes(SMALL)), purpose="user_data")
         with pytest.raises(openai.APIStatusError, match="Delete some"):
