@@ -76,6 +76,23 @@ async def test_a_message_of_the_ai_sdk_that_comes_twice_is_answered_once(tmp_pat
         assert await turns(site) == ["completed", "error", "completed"]
 
 
+async def test_a_request_with_nothing_to_answer_is_refused(tmp_path: Path) -> None:
+    """F3: no user message, no chat, or an answer that nothing waits for."""
+    system = {"id": "1", "role": "system", "parts": [{"type": "text", "text": "Be brief."}]}
+    resume = [{"interruptId": "q_1", "status": "resolved"}]
+    said = [{"id": "1", "role": "user", "content": "Hello"}]
+    async with served(tmp_path, []) as site:
+        for path, body, words in (
+            (CHAT, {"id": "a", "messages": [system]}, "no user message"),
+            (CHAT, {"id": "x" * 501, "messages": [user("1", "Hello")]}, "1 to 500 characters"),
+            (RUN, run([{"id": "1", "role": "system", "content": "Be brief."}], "1"), "no user message"),
+            (RUN, run(said, "1", resume=resume), "waits for an answer"),
+        ):
+            answer = await site.ask("POST", path, body)
+            assert (answer.status, words in str(answer.body)) == (422, True), answer.body
+        assert await site.runtime.conversations() == []
+
+
 async def test_what_never_arrived_is_not_taken_for_the_message_before_it(tmp_path: Path) -> None:
     """A `regenerate` after a lost submit does not answer the message before it again (F2 × T10)."""
     async with served(tmp_path, [says("One."), says("Two."), says("Two again.")]) as site:
