@@ -77,7 +77,7 @@ async def test_a_message_of_the_ai_sdk_that_comes_twice_is_answered_once(tmp_pat
 
 
 async def test_a_request_with_nothing_to_answer_is_refused(tmp_path: Path) -> None:
-    """F3: no user message, no chat, or an answer that nothing waits for."""
+    """F3: no user message, no chat, no such agent, or an answer that nothing waits for."""
     system = {"id": "1", "role": "system", "parts": [{"type": "text", "text": "Be brief."}]}
     resume = [{"interruptId": "q_1", "status": "resolved"}]
     said = [{"id": "1", "role": "user", "content": "Hello"}]
@@ -87,9 +87,11 @@ async def test_a_request_with_nothing_to_answer_is_refused(tmp_path: Path) -> No
             (CHAT, {"id": "x" * 501, "messages": [user("1", "Hello")]}, "1 to 500 characters"),
             (RUN, run([{"id": "1", "role": "system", "content": "Be brief."}], "1"), "no user message"),
             (RUN, run(said, "1", resume=resume), "waits for an answer"),
+            (f"{RUN}/nobody", run(said, "1"), "agent 'nobody'"),
         ):
             answer = await site.ask("POST", path, body)
-            assert (answer.status, words in str(answer.body)) == (422, True), answer.body
+            assert answer.status == (404 if "nobody" in path else 422)
+            assert words in answer.body["detail"]
         assert await site.runtime.conversations() == []
 
 
