@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from dragoman.errors import DragomanError, ProviderError, StoreUnavailable, TurnEnded
-from dragoman.server.protocols.openai.api_errors import response_to
+from dragoman.server.protocols.openai.api_errors import json_response, response_to
 from dragoman.wire.scripted import calls, fails, says
 from tests.later import Later
 from tests.protocols.openai.callers import (
@@ -158,6 +158,11 @@ def test_an_error_says_whether_and_when_to_try_again(
     """F3 × S3"""
     answer = response_to(error)
     assert (answer.status_code, answer.headers[header[0]]) == (status, header[1])
+
+
+def test_a_lone_surrogate_is_replaced() -> None:
+    """F3: half a character is no text, and all others come as they are."""
+    assert json_response({"a": "ü\ud800"}).body == '{"a": "ü?"}'.encode()
 
 
 async def test_fields_that_exclude_each_other_are_named(tmp_path: Path) -> None:

@@ -100,9 +100,17 @@ async def test_uploads_are_bounded_and_expire(tmp_path: Path) -> None:
 
 
 async def test_a_broken_form_is_refused_in_openais_form(tmp_path: Path) -> None:
-    """F3"""
+    """F3: also one with eleven fields."""
     form = "multipart/form-data; boundary=x"
+    field = b'--x\r\ncontent-disposition: form-data; name="a"\r\n\r\n1\r\n'
+    wrong = (
+        (b"{}", "application/json", 415, "JSON"),
+        (b"--x\r\nnonsense", form, 400, "field 'file'"),
+        (11 * field + b"--x--", form, 400, "fields is 10."),
+    )
     async with served(tmp_path, []) as site:
-        for body, kind, status in ((b"{}", "application/json", 415), (b"--x\r\nnonsense", form, 400)):
+        for body, kind, status, words in wrong:
             answer = await site.ask("POST", "/v1/files", body, headers={"content-type": kind})
             assert (answer.status, list(answer.body)) == (status, ["error"])
+            message = answer.body["error"]["message"]
+            assert (words in message, message.endswith("..")) == (True, False)
