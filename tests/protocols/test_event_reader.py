@@ -92,8 +92,8 @@ def test_a_turn_waits_when_all_that_it_waits_for_has_been_told() -> None:
             pass
         waits.append(reader.waits)
     assert waits == [False, False, False, False, True]
-    told = [*reader.read(e.CallAnswered("call_2", "ask_1", "allow"))]
-    assert ([one.type for one in told], reader.waits) == (["call.answered"], False)
+    answered = e.CallAnswered("call_2", "ask_1", "allow")
+    assert ([*reader.read(answered)], reader.waits) == ([answered], False)
     assert [*reader.read(events[-1])]
     for brought in ("call_1", "ask_1"):
         reader.was_brought(brought)

@@ -14,9 +14,9 @@ from dragoman import Runtime, ToolContext, tool
 from dragoman.conversation.sharing import Member
 from dragoman.providers.catalog import Provider, load_catalog
 from dragoman.providers.models import Models
+from dragoman.server.auth import key_hash
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.store import Found
-from dragoman.server.auth import key_hash
 from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.tool import client_tool
 from dragoman.wire.scripted import calls, says
@@ -230,10 +230,9 @@ async def test_answers_have_versions_and_can_be_forked(tmp_path: Path) -> None:
         assert moved.body["leaf"] == tree["messages"][2]["id"]  # the newest of that branch
         await site.runtime.store.add_person("ada", key_hash("key of ada"), 1.0)
         await site.runtime.store.set_member(id, Member("ada", "takes_part"))
-        for change, status in (({}, 200), ({"title": "mine"}, 403)):
-            change = {"leaf": tree["messages"][2]["id"], **change}
-            asked = await replace(site, key="key of ada").ask("PATCH", f"/api/conversations/{id}", change)
-            assert asked.status == status
+        ada, leaf = replace(site, key="key of ada"), {"leaf": tree["messages"][2]["id"]}
+        for change, status in ((leaf, 200), ({**leaf, "title": "mine"}, 403)):
+            assert (await ada.ask("PATCH", f"/api/conversations/{id}", change)).status == status
         forked = await site.post(f"/api/conversations/{id}/fork", {"message": answer["id"]})
         copy = await site.get(f"/api/conversations/{forked['id']}/tree")
         assert [m["parts"][0]["text"] for m in copy["messages"]] == ["hi", "one"]

@@ -75,6 +75,7 @@ async def test_a_user_signs_in_and_is_known_by_the_account(tmp_path: Path) -> No
             ("sign_in.done", "ada", "provider"),
             ("sign_in.done", "ada", "provider"),
         ]
+        assert {one.address for one in await site.runtime.store.audit()} == {"127.0.0.1"}
 
 
 @pytest.mark.parametrize(

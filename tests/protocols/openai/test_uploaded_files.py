@@ -73,16 +73,14 @@ async def test_uploads_are_bounded_and_expire(tmp_path: Path) -> None:
         with pytest.raises(openai.APIStatusError, match=f"at most {SMALL} bytes") as refused:
             await ai.files.create(file=("a.txt", bytes(SMALL + 1)), purpose="user_data")
         assert refused.value.status_code == 413
-        for wrong in (
-            {"file": ("a.txt", b"")},
-            {"purpose": "fine-tune"},
-            *({"expires_after": {"anchor": "created_at", "seconds": n}} for n in (3599, 2_592_001)),
-            {"expires_after": {"anchor": "updated_at", "seconds": 3600}},
-        ):
-            given: Any = {"file": ("a.txt", b"x"), "purpose": "user_data", **wrong}
+        times = [("created_at", 3599), ("created_at", 2_592_001), ("updated_at", 3600)]
+        wrong: list[tuple[str, Any]] = [("file", ("a.txt", b"")), ("purpose", "fine-tune")]
+        wrong += [("expires_after", {"anchor": anchor, "seconds": seconds}) for anchor, seconds in times]
+        for field, value in wrong:
+            given: Any = {"file": ("a.txt", b"x"), "purpose": "user_data", field: value}
             with pytest.raises(openai.BadRequestError) as refused:
                 await ai.files.create(**given)
-            assert refused.value.param in wrong
+            assert refused.value.param == field
         with pytest.raises(openai.NotFoundError):
             await ai.files.list(after="file_x")
         for n in range(50):
