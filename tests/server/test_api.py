@@ -352,6 +352,8 @@ async def test_usage_prompts_and_models_are_told(tmp_path: Path) -> None:
         assert (await site.ask("DELETE", "/api/prompts/review")).status == 204
         assert (await site.get("/api/models"))["default"] == "scripted/model"
         assert (await site.get("/api/me"))["user"] == "local"
+        embedded = await site.ask("GET", "/api/setup/providers")
+        assert (embedded.status, embedded.body["code"]) == (422, "setup.embedded")
 
 
 async def test_a_blank_message_and_unknown_settings_are_refused_in_words(tmp_path: Path) -> None:

@@ -83,6 +83,9 @@ async def test_uploads_are_bounded_and_expire(tmp_path: Path) -> None:
             assert refused.value.param == field
         with pytest.raises(openai.NotFoundError):
             await ai.files.list(after="file_x")
+        with pytest.raises(openai.BadRequestError) as refused:
+            await ai.files.list(limit=0)
+        assert refused.value.param == "limit"
         for n in range(50):
             await ai.files.create(file=(f"{n}.txt", bytes(SMALL)), purpose="user_data")
         with pytest.raises(openai.APIStatusError, match="Delete some"):
