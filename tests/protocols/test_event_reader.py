@@ -91,9 +91,13 @@ def test_a_turn_waits_when_all_that_it_waits_for_has_been_told() -> None:
         for _ in reader.read(event):
             pass
         waits.append(reader.waits)
+    assert waits == [False, False, False, False, True]
+    answered = e.CallAnswered("call_2", "ask_1", "allow")
+    assert ([*reader.read(answered)], reader.waits) == ([answered], False)
+    assert [*reader.read(events[-1])]
     for brought in ("call_1", "ask_1"):
         reader.was_brought(brought)
-    assert [*waits, reader.waits] == [False, False, False, False, True, False]
+    assert (reader.asked, reader.handed) == ({}, {})
 
 
 def test_a_turn_waits_with_a_program_whose_call_waits() -> None:

@@ -20,6 +20,7 @@ from tests.protocols.openai.callers import waiting
 from tests.protocols.test_restarts import approval, told, written
 from tests.runtimes import add, model_of, runtime_with
 from tests.server.site import Site, served
+from tests.server.test_api import secret
 
 pytestmark = pytest.mark.slow
 CHAT, RUN = "/api/ai-sdk/chat", "/api/ag-ui"
@@ -76,6 +77,54 @@ async def test_a_message_of_the_ai_sdk_that_comes_twice_is_answered_once(tmp_pat
         assert await turns(site) == ["completed", "error", "completed"]
 
 
+async def test_a_request_with_nothing_to_answer_is_refused(tmp_path: Path) -> None:
+    """F3: no user message, no chat, no such agent, or an answer that nothing waits for."""
+    system = {"id": "1", "role": "system", "parts": [{"type": "text", "text": "Be brief."}]}
+    resume = [{"interruptId": "q_1", "status": "resolved"}]
+    said = [{"id": "1", "role": "user", "content": "Hello"}]
+    async with served(tmp_path, []) as site:
+        for path, body, words in (
+            (CHAT, {"id": "a", "messages": [system]}, "no user message"),
+            (CHAT, {"id": "x" * 501, "messages": [user("1", "Hello")]}, "1 to 500 characters"),
+            (RUN, run([{"id": "1", "role": "system", "content": "Be brief."}], "1"), "no user message"),
+            (RUN, run(said, "1", resume=resume), "waits for an answer"),
+            (f"{RUN}/nobody", run(said, "1"), "agent 'nobody'"),
+        ):
+            answer = await site.ask("POST", path, body)
+            assert answer.status == (404 if "nobody" in path else 422)
+            assert words in answer.body["detail"]
+        assert (await site.get(f"{CHAT}/a"), await site.runtime.conversations()) == ([], [])
+
+
+async def test_a_chat_is_stopped(tmp_path: Path) -> None:
+    """T6 × F2: also one that waits for an answer."""
+    async with served(tmp_path, [calls("add", a=1, b=2)], tools=[add], allow=()) as site:
+        assert await site.post(f"{CHAT}/a/stop") == {"cancelled": False}
+        await told(site, CHAT, {"id": "a", "messages": [user("1", "Add.")]})
+        assert await site.post(f"{CHAT}/a/stop") == {"cancelled": True}
+        (conversation,) = await site.runtime.conversations()
+        (turn,) = await site.runtime.store.turns(conversation.id)
+        await site.runtime.turn(turn.id).result()
+        assert await turns(site) == ["cancelled"]
+
+
+@pytest.mark.parametrize(
+    ("yes", "result"),
+    [({"approved": True, "text": "redacted"}, "redacted"), ({"approved": True}, "swordfish")],
+)
+async def test_a_review_is_answered_over_ag_ui(tmp_path: Path, yes: dict[str, Any], result: str) -> None:
+    """P5 × F2: the model gets the result as the person left it."""
+    said = [{"id": "1", "role": "user", "content": "Tell me."}]
+    async with served(tmp_path, [calls("secret"), says("Done.")], tools=[secret]) as site:
+        first = await told(site, RUN, run(said, "1"))
+        (asked_for,) = first[-1]["outcome"]["interrupts"]
+        resume = [{"interruptId": asked_for["id"], "status": "resolved", "payload": yes}]
+        assert texts(await told(site, RUN, run(said, "2", resume=resume))) == "Done."
+        (call,) = model_of(site.runtime).requests[-1].messages[1].calls
+    assert call.result is not None
+    assert call.result.text == result
+
+
 async def test_what_never_arrived_is_not_taken_for_the_message_before_it(tmp_path: Path) -> None:
     """A `regenerate` after a lost submit does not answer the message before it again (F2 × T10)."""
     async with served(tmp_path, [says("One."), says("Two."), says("Two again.")]) as site:
@@ -117,6 +166,7 @@ async def test_an_approval_is_taken_also_where_something_was_said_behind_it(tmp_
     async with served(tmp_path, [calls("add", a=1, b=2), says("3.")], tools=[add], allow=()) as site:
         chat: dict[str, Any] = {"id": "a", "messages": [user("1", "Add.")]}
         first = await told(site, CHAT, chat)
+        assert (await site.ask("POST", CHAT, {**chat, "trigger": "regenerate-message"})).status == 409
         chat["messages"] += [answer(first), user("2", "Hurry.")]
         assert (await site.ask("POST", CHAT, chat)).status == 409
         chat["messages"][1] = answer(first, approval(first, state="approval-responded", approved=True))
@@ -220,7 +270,8 @@ async def test_of_a_turn_that_ended_between_two_looks_the_rest_is_told(tmp_path:
     async with runtime_with(tmp_path, [], tools=[add]) as second:
         whole = await second.turn(turn.id).snapshot()
         *before, last = whole.messages
-        known = replace(whole, messages=(*before, replace(last, parts=(Text("Rome"),))))
-        rest = [event async for event in events_after(second.turn(turn.id), known)]
-    assert [event.message.text for event in rest if isinstance(event, MessageAdded)] == [", rainy."]
-    assert [event.type for event in rest][-1] == "turn.end"
+        for parts, lacking in (((Text("Rome"),), ", rainy."), ((), "Rome, rainy.")):
+            known = replace(whole, messages=(*before, replace(last, parts=parts)))
+            rest = [event async for event in events_after(second.turn(turn.id), known)]
+            assert [one.message.text for one in rest if isinstance(one, MessageAdded)] == [lacking]
+            assert [event.type for event in rest][-1] == "turn.end"

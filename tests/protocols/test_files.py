@@ -13,7 +13,7 @@ from dragoman.messages.message import File
 from dragoman.server.auth import key_hash
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import add, model_of
-from tests.server.site import served
+from tests.server.site import SMALL, served
 
 FOREIGN = [
     "http://169.254.169.254/latest/meta-data",
@@ -23,7 +23,13 @@ FOREIGN = [
     "javascript:alert(1)",
     "data:no comma",
 ]
-NO_ADDRESS = "http://["
+REFUSED = {
+    **dict.fromkeys(FOREIGN, "The server fetches no other address"),
+    "http://[": "has no valid URL",
+    "data:image/png;base64,!!!": "is not valid base64",
+    "data:image/png,": "is empty",
+    f"data:image/png,{'x' * (SMALL + 1)}": f"is larger than {SMALL} bytes",
+}
 
 
 def ai_sdk(url: str) -> tuple[str, dict[str, Any]]:
@@ -65,12 +71,11 @@ async def test_a_part_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
 async def test_an_address_of_another_place_is_refused_and_nothing_is_stored(
     tmp_path: Path, protocol: Any
 ) -> None:
-    """The provider would fetch the address, and no rule has approved it (F3)."""
+    """The provider would fetch the address, and no rule has approved it. Bad data is refused, too (F3)."""
     async with served(tmp_path, [says("I see.")]) as site:
-        for url in (*FOREIGN, NO_ADDRESS):
+        for url, why in REFUSED.items():
             answer = await site.ask("POST", *protocol(url))
             assert answer.status == 422, (url, answer.body)
-            why = "has no valid URL" if url == NO_ADDRESS else "The server fetches no other address"
             assert why in answer.body["detail"], url
             assert await site.runtime.conversations() == [], url
             assert model_of(site.runtime).requests == [], url

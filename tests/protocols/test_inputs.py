@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.errors import BadRequest
 from dragoman.messages import events as e
-from dragoman.messages.message import CallState, Citation, Message, Text, ToolCall, ToolResult
+from dragoman.messages.message import CallState, Citation, Message, ProviderItem, Text, ToolCall, ToolResult
 from dragoman.messages.request import ToolSpec
 from dragoman.messages.usage import Usage
 from dragoman.server.protocols.ag_ui.run_input import (
@@ -119,6 +119,9 @@ def test_a_run_brings_its_prompts_context_state_and_tools() -> None:
     own = run_of(tools=[{"name": "update_state"}]).turn_options(None, state)
     assert [spec.description for spec in own.client_tools] == [""]
     assert run_of().turn_options(None, [1]).client_tools == ()
+    for part in (7, {"type": "binary", "url": "/x"}):
+        with pytest.raises(BadRequest):
+            run_of(messages=[{"role": "system", "content": [part]}]).turn_options(None, None)
 
 
 def test_a_state_is_as_long_as_a_model_can_read() -> None:
@@ -213,11 +216,13 @@ def test_a_run_is_written_event_by_event() -> None:
 
 def test_a_stored_chat_is_shown_under_the_ids_that_the_page_knows() -> None:
     cited = Text("Seen.", citations=(Citation("https://a.example", "A"),))
+    searched = ProviderItem("web_search")
+    refused = ToolCall("c2", "wipe", {}, state=CallState.REJECTED, result=ToolResult("no"))
     done = ToolCall("c1", "look", {"at": 1}, state=CallState.COMPLETED, result=ToolResult("seen"))
     path = [
         Message("u1", "conv", None, "user", (Text("hi"),), "t1", metadata={"mark": "mine"}),
-        Message("a1", "conv", "u1", "assistant", (done,), "t1", finish="calls"),
-        Message("a2", "conv", "a1", "assistant", (cited,), "t1", finish="stop"),
+        Message("a1", "conv", "u1", "assistant", (done, refused), "t1", finish="calls"),
+        Message("a2", "conv", "a1", "assistant", (searched, cited), "t1", finish="stop"),
         Message("u2", "conv", "a2", "user", (Text("by a plugin"),), "t1", author="plugin"),
         Message("a3", "conv", "u2", "assistant", (Text("More."),), "t1", finish="stop"),
         Message("u3", "conv", "a3", "user", (Text("and?"),), "t2"),
@@ -228,7 +233,8 @@ def test_a_stored_chat_is_shown_under_the_ids_that_the_page_knows() -> None:
         *(("mine", "user"), ("t1", "assistant"), ("a2", "assistant"), ("u3", "user"))
     ]
     parts = [part for part in shown[1]["parts"] if part["type"] != "step-start"]
-    assert [part["type"] for part in parts][:2] == ["tool-look", "text"]
+    assert [part["type"] for part in parts][:4] == ["tool-look", "dynamic-tool", "data-item", "text"]
+    assert (parts[1]["state"], parts[1]["approval"]) == ("output-denied", {"id": "c2", "approved": False})
     assert (parts[0]["state"], parts[0]["input"], parts[0]["output"]) == (
         "output-available",
         {"at": 1},

@@ -129,7 +129,8 @@ class Provider:
         wanted = aiohttp.encode_basic_auth(CLIENT, SECRET.replace(" ", "%20"))
         if base64.urlsafe_b64encode(made).rstrip(b"=").decode() != challenge:
             return web.json_response({"error": "invalid_grant"}, status=400)
-        if request.headers.get("authorization") != wanted:
+        in_form = (form.get("client_id"), form.get("client_secret")) == (CLIENT, SECRET)
+        if request.headers.get("authorization") != wanted and not in_form:
             return web.json_response({"error": "invalid_client"}, status=401)
         return web.json_response({"id_token": self.token(nonce), "access_token": "access", "expires_in": 60})
 

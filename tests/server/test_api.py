@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 from pydantic import BaseModel
 
 from dragoman import Runtime, ToolContext, tool
+from dragoman.conversation.sharing import Member
 from dragoman.providers.catalog import Provider, load_catalog
 from dragoman.providers.models import Models
+from dragoman.server.auth import key_hash
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.store import Found
 from dragoman.tools.builtin import BUILTIN
@@ -41,6 +44,12 @@ async def nap(context: ToolContext) -> str:
     """Sleep for ever."""
     await asyncio.Event().wait()
     return ""
+
+
+@tool
+def much() -> str:
+    """Return much."""
+    return "x" * 300_000
 
 
 class Where(BaseModel):
@@ -101,6 +110,9 @@ async def test_the_list_comes_in_pages(tmp_path: Path) -> None:
             seen += [line["id"] for line in page["items"]]
             cursor = page["next"]
         assert (len(seen), set(seen)) == (5, made)
+        for wrong in ("x", "bm9uZSBjb252"):  # "none conv"
+            answer = await site.ask("GET", f"/api/conversations?before={wrong}")
+            assert (answer.status, "`next`" in answer.body["detail"]) == (422, True)
 
 
 async def test_what_is_found_comes_in_pages(tmp_path: Path) -> None:
@@ -216,6 +228,11 @@ async def test_answers_have_versions_and_can_be_forked(tmp_path: Path) -> None:
         assert [m["parts"][0]["text"] for m in tree["messages"]] == ["hi", "one", "two", "hello", "three"]
         moved = await site.ask("PATCH", f"/api/conversations/{id}", {"leaf": said["id"]})
         assert moved.body["leaf"] == tree["messages"][2]["id"]  # the newest of that branch
+        await site.runtime.store.add_person("ada", key_hash("key of ada"), 1.0)
+        await site.runtime.store.set_member(id, Member("ada", "takes_part"))
+        ada, leaf = replace(site, key="key of ada"), {"leaf": tree["messages"][2]["id"]}
+        for change, status in ((leaf, 200), ({**leaf, "title": "mine"}, 403)):
+            assert (await ada.ask("PATCH", f"/api/conversations/{id}", change)).status == status
         forked = await site.post(f"/api/conversations/{id}/fork", {"message": answer["id"]})
         copy = await site.get(f"/api/conversations/{forked['id']}/tree")
         assert [m["parts"][0]["text"] for m in copy["messages"]] == ["hi", "one"]
@@ -245,11 +262,22 @@ async def test_a_client_runs_a_tool_and_delivers_its_result(tmp_path: Path) -> N
         received = await site.until(f"/api/turns/{turn}/events", "call.start")
         assert received[-1].data["client"] is True
         call = received[-1].data["call"]
+        assert (await site.ask("POST", f"/api/calls/{call}/result", {"failed": True})).status == 422
         await site.post(f"/api/calls/{call}/result", {"value": {"seen": ["a tree"]}})
         late = await site.ask("POST", f"/api/calls/{call}/result", {"text": "again"})
         assert late.status == 409
         await end_of(site, turn)
         assert (await site.get(f"/api/calls/{call}"))["result"]["value"] == {"seen": ["a tree"]}
+
+
+async def test_the_whole_output_of_a_call_can_be_read(tmp_path: Path) -> None:
+    """C9: the model got less of it."""
+    async with served(tmp_path, [calls("much"), says("done")], tools=[much]) as site:
+        turn = await site.say("go")
+        await end_of(site, turn)
+        (call,) = (await site.get(f"/api/turns/{turn}"))["calls"]
+        assert await site.get(f"/api/calls/{call['id']}/output") == b"x" * 300_000
+        assert len((await site.get(f"/api/calls/{call['id']}"))["result"]["text"]) < 300_000
 
 
 async def test_files_go_up_and_come_down_in_pieces(tmp_path: Path) -> None:
@@ -324,6 +352,8 @@ async def test_usage_prompts_and_models_are_told(tmp_path: Path) -> None:
         assert (await site.ask("DELETE", "/api/prompts/review")).status == 204
         assert (await site.get("/api/models"))["default"] == "scripted/model"
         assert (await site.get("/api/me"))["user"] == "local"
+        embedded = await site.ask("GET", "/api/setup/providers")
+        assert (embedded.status, embedded.body["code"]) == (422, "setup.embedded")
 
 
 async def test_a_blank_message_and_unknown_settings_are_refused_in_words(tmp_path: Path) -> None:

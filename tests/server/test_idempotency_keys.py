@@ -30,6 +30,9 @@ async def test_a_send_an_edit_and_a_rerun_are_begun_once(tmp_path: Path) -> None
             assert [one.status for one in both] == [202, 202], both
             assert both[0].body["turn"] == both[1].body["turn"]
             await eventually(lambda: not [*site.runtime.bus.turns()])
+            assert (await site.ask("POST", path, body, headers={"idempotency-key": name})).body == both[
+                0
+            ].body
             assert len(await site.runtime.store.turns(chat)) == number
             other = await site.ask("POST", path, {**body, "system": "x"}, headers={"idempotency-key": name})
             assert (other.status, other.body["code"]) == (422, "key.reused")

@@ -60,9 +60,11 @@ async def test_a_user_signs_in_and_is_known_by_the_account(tmp_path: Path) -> No
     """V4: another name at the provider later is the same user here."""
     async with provider() as there, served(tmp_path, [says("x")], oidc=there.settings(name="Acme")) as site:
         browser = Browser(site)
+        there.metadata = {"token_endpoint_auth_methods_supported": ["client_secret_post"]}
         assert (await browser.ask("GET", "/api/login")).body == {"provider": "Acme"}
         answer = await browser.sign_in(there, "/c/conv_1")
         assert (answer.status, answer.headers["location"]) == (303, "/c/conv_1")
+        assert len(browser.cookies) == 1  # the state of the sign-in is gone
         assert await browser.who() == "ada"
         there.claims = {"preferred_username": "bob", "email": "local"}
         again = Browser(site)
@@ -73,6 +75,7 @@ async def test_a_user_signs_in_and_is_known_by_the_account(tmp_path: Path) -> No
             ("sign_in.done", "ada", "provider"),
             ("sign_in.done", "ada", "provider"),
         ]
+        assert {one.address for one in await site.runtime.store.audit()} == {"127.0.0.1"}
 
 
 @pytest.mark.parametrize(
@@ -222,7 +225,10 @@ async def test_a_browser_that_brings_something_else_back_is_not_in(
     """The server also refuses a code from another provider (mix-up) without sending it to ours (V4)."""
     async with provider() as there, served(tmp_path, [says("x")], oidc=there.settings()) as site:
         browser = Browser(site)
-        returned: dict[str, Any] = {**there.authorize(await browser.begin()), **change}
+        valid = there.authorize(await browser.begin())
+        twice = await browser.ask("GET", "/oidc/callback", params=[*valid.items(), *[("x", "1")] * 2])
+        assert twice.status == 400
+        returned: dict[str, Any] = {**valid, **change}
         answer = await browser.come_back({name: value for name, value in returned.items() if value})
         assert answer.status == status
         assert ("token" in there.asked) == ("code" in change and change["code"] is not None)

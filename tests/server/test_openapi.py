@@ -97,6 +97,19 @@ def test_every_event_is_described_under_its_type() -> None:
     assert set(in_turns["allOf"][0]["discriminator"]["mapping"]) == of_turns
     names = [each["$ref"].rpartition("/")[2] for each in besides]
     assert {schemas[name]["properties"]["type"]["const"] for name in names} == _BESIDES
+    streams = [
+        description()["paths"][path]["get"]["responses"]["200"]["content"]
+        for path in ("/api/events", "/api/turns/{id}/events")
+    ]
+    assert streams == [
+        {
+            "text/event-stream": {
+                "schema": {"type": "string"},
+                "itemSchema": {"$ref": f"#/components/schemas/{name}"},
+            }
+        }
+        for name in ("LiveEvent", "TurnEvent")
+    ]
 
 
 @tool

@@ -245,9 +245,11 @@ async def test_a_silent_stream_says_that_it_is_there_and_ends_when_the_client_go
     stream.look_after(now + ALIVE + 1)
     await _settled()
     assert client.sent[2:] == [b": still here\n\n"]
+    assert streams
     client.gone.set()
     async with asyncio.timeout(PATIENCE):
         await running
+    assert not streams
 
 
 async def test_a_client_that_reads_nothing_is_hung_up_on() -> None:

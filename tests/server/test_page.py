@@ -95,6 +95,9 @@ async def test_what_waits_and_a_rule_would_let_run_is_told_before_it_is_made(tmp
             await site.until(f"/api/turns/{turn}/events", "call.asked")
         found = await site.get("/api/rules/covered?rule=shell:echo%20*")
         assert sorted(call["patterns"] for call in found["waiting"]) == [["echo one"], ["echo two"]]
+        first, *rest = (await site.get("/api/questions"))["items"]
+        assert (await site.get(f"/api/questions?after={first['id']}"))["items"] == rest
+        assert (await site.get("/api/questions?after=question_none"))["items"] == []
         asked = {one["patterns"][0]: one for one in (await site.get("/api/questions"))["items"]}
         wide = {"permission": "shell", "pattern": "echo *", "action": "allow"}
         answer = {"verdict": "allow", "scope": "hour", "rules": [wide]}
@@ -258,6 +261,12 @@ async def test_a_provider_is_asked_for_its_own_list_of_models(tmp_path: Path) ->
             names = [model["name"] for model in (await site.get("/api/models/mine"))["items"]]
             assert names == ["mine/large", "mine/tiny"]
             listed = {one["name"]: one for one in (await site.get("/api/models"))["providers"]}
+            ready = await site.get("/api/models?ready=true")
+            assert {"mine/tiny"} <= {one["name"] for one in ready["items"] if one["ready"]}
+            assert [one["ready"] for one in ready["items"]] == [True] * len(ready["items"])
+            assert {one["name"] for one in ready["providers"]} == {
+                n for n, one in listed.items() if one["ready"]
+            }
             assert (listed["mine"]["ready"], listed["mine"]["missing"]) == (True, None)
             assert [listed[name]["local"] for name in ("ollama", "local", "openai")] == [True, True, False]
             assert listed["theirs"]["ready"] is False

@@ -136,6 +136,11 @@ async def test_every_client_sees_what_is_queued_and_what_will_steer(tmp_path: Pa
             assert [(one["turn"], one["message"]["role"]) for one in queue["steering"]] == [(turn, "user")]
             late = await site.until(f"/api/conversations/{id}/events", "snapshot")
             assert late[0].data["steering"] == queue["steering"]
+            (steering,) = queue["steering"]
+            assert (await site.ask("DELETE", f"/api/turns/{turn}/steering/{steering['id']}")).status == 204
+            while queue["steering"]:
+                queue = await next_of(events, "queue.changed")
+            await site.post(f"/api/turns/{turn}/steer", {"text": "now"})
             gate.open.set()
             while queue["queued"] or queue["steering"]:
                 queue = await next_of(events, "queue.changed")

@@ -167,6 +167,8 @@ async def test_a_reader_who_moves_to_another_server_goes_on_there(
         for received in await asyncio.gather(*(read_to_the_end(site, id, last) for site in (first, second))):
             assert [event.type for event in received][:2] == ["message.added", "turn.start"]
             assert text_of(received) == WORDS
+        async with served(tmp_path, [], store=opens()) as third:
+            assert cursors(await read_to_the_end(third, id, last)).keys() == cursors(received).keys()
 
 
 async def test_a_reader_who_missed_a_turn_that_nobody_told_gets_a_snapshot(

@@ -357,6 +357,9 @@ async def test_the_metrics_are_for_the_admin(tmp_path: Path) -> None:
             assert ("# TYPE dragoman_" in str(answer.body)) is (status == 200)
             alive = await site.ask("GET", "/healthz", headers={"authorization": key})
             assert alive.body == {"status": "alive"}
+            assert (await site.ask("GET", "/readyz", headers={"authorization": key})).body == {
+                "status": "ready"
+            }
 
 
 async def test_what_comes_after_a_body_is_no_header(tmp_path: Path) -> None:

@@ -286,6 +286,50 @@ async def test_a_provider_that_cannot_be_is_not_written(folder: Folder) -> None:
             assert folder.file.read_bytes() == before
 
 
+async def test_what_cannot_be_set_up_is_refused_with_the_reason(folder: Folder) -> None:
+    one, two = ({"API_KEY": f"sk-{n}-0123456789"} for n in ("one", "two"))
+    refused: list[tuple[str, dict[str, Any], str]] = [
+        ("PUT providers/local/key", {"key": KEY}, "key.unused"),
+        ("POST providers", {"name": "own", "base_url": "http://me@h/v1"}, "provider.plain_address"),
+        ("POST providers", {"name": "a_b", "base_url": "http://h/v1"}, "key.name_taken"),
+        ("POST servers/plan", {"name": "files", "command": "true"}, "server.group_name"),
+        ("POST servers/plan", {"name": "it", "env": one, "headers": two}, "server.same_secret"),
+    ]
+    async with set_up(folder) as site:
+        await site.post("/api/setup/providers", {"name": "a-b", "base_url": "http://127.0.0.1:9/v1"})
+        for route, body, code in refused:
+            method, _, path = route.partition(" ")
+            answer = await site.ask(method, f"/api/setup/{path}", body)
+            assert (answer.status, answer.body.get("code")) == (422, code), answer.body
+        assert (await site.ask("DELETE", "/api/setup/downloads/none")).status == 404
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+async def test_a_key_that_cannot_be_stored_leaves_no_settings_behind(
+    folder: Folder, *, damaged: bool
+) -> None:
+    """What needs the key can be added again when it has a place (S6)."""
+    own = {"name": "own", "base_url": "http://127.0.0.1:9/v1", "key": KEY}
+    async with set_up(folder) as site:
+        before = folder.file.read_text()
+        folder.keys.parent.parent.mkdir(parents=True)
+        if damaged:
+            folder.keys.parent.mkdir()
+            folder.keys.write_text("[]")
+        else:
+            folder.keys.parent.symlink_to(folder.path / "nowhere")
+        for answer, code in (
+            (await site.ask("PUT", "/api/setup/providers/acme/key", {"key": KEY}), "key.not_stored"),
+            (await site.ask("POST", "/api/setup/providers", own), "key.not_stored"),
+            (await add_server(site, name="it", command="true", env={"API_TOKEN": KEY}), "server.not_stored"),
+        ):
+            assert (answer.status, answer.body["code"]) == (422, "keys.damaged" if damaged else code)
+        assert folder.file.read_text() == before
+        folder.keys.unlink(missing_ok=True)
+        listed = (await site.get("/api/setup/providers"))["items"]
+        assert "own" not in [one["name"] for one in listed]
+
+
 async def refuse(request: web.Request) -> web.Response:
     said = f"Incorrect API key provided: {request.headers['authorization'].removeprefix('Bearer ')}"
     return web.json_response({"error": {"message": said, "code": "invalid_api_key"}}, status=401)
@@ -297,6 +341,7 @@ async def test_a_test_says_what_a_person_can_do(folder: Folder) -> None:
     strict = web.Application()
     strict.router.add_get("/v1/models", refuse)
     async with TestServer(strict) as wrong, set_up(folder) as site:
+        missing = await site.post("/api/setup/providers/acme/test")
         await site.ask("PUT", "/api/setup/providers/acme/key", {"key": KEY})
         works = await site.post("/api/setup/providers/acme/test")
         await site.post("/api/setup/providers", {"name": "gone", "base_url": "http://127.0.0.1:9/v1"})
@@ -307,6 +352,7 @@ async def test_a_test_says_what_a_person_can_do(folder: Folder) -> None:
         refused = await site.post("/api/setup/providers/strict/test")
     assert (works["works"], gone["works"], refused["works"]) == (True, False, False)
     assert works["models"]
+    assert (missing["works"], "ACME_KEY" in missing["error"], missing["advice"]) == (False, True, None)
     assert gone["error"] == "no connection to 127.0.0.1:9: Connection refused"
     assert refused["error"].endswith(" refuses the key (HTTP 401)")  # The advice says what to do.
     assert plain not in json.dumps(refused)
@@ -331,7 +377,9 @@ async def test_a_server_runs_as_it_was_confirmed_and_tells_why_it_broke(folder: 
         assert tomllib.loads(folder.file.read_text())["mcp"]["it"]["command"] == sys.executable
         groups = {group["name"] for group in (await site.get("/api/tools"))["groups"]}
         assert "it" in groups
-        assert (await add_server_again(site, table)).status == 422
+        for name, code in (("it", "server.taken"), ("IT", "server.alike")):
+            taken = await site.ask("POST", "/api/setup/servers/plan", {**table, "name": name})
+            assert (taken.status, taken.body["code"]) == (422, code)
         assert (await site.ask("DELETE", "/api/setup/servers/it")).status == 204
         assert "it" not in {group["name"] for group in (await site.get("/api/tools"))["groups"]}
         assert "mcp" not in tomllib.loads(folder.file.read_text())
@@ -343,10 +391,6 @@ async def test_a_server_runs_as_it_was_confirmed_and_tells_why_it_broke(folder: 
         assert broken.body["log"] == ["no such luck"]
         again = await site.post("/api/setup/servers/bad/restart")
         assert again["state"] == "failed"
-
-
-async def add_server_again(site: Site, table: dict[str, Any]) -> Answer:
-    return await site.ask("POST", "/api/setup/servers/plan", table)
 
 
 async def eventually_running(site: Site, name: str) -> None:

@@ -92,6 +92,7 @@ async def test_a_skill_that_cannot_be_is_refused(folder: Folder) -> None:
             assert refused.status in (413, 422), name
             assert said in json.dumps(refused.body)
             assert not own_folder(folder).exists()
+        assert (await site.ask("PUT", f"{URL}/bake", {**BAKE, "version": "x"})).status == 404
 
 
 async def test_no_name_leads_out_of_the_folder(folder: Folder) -> None:

@@ -606,6 +606,7 @@ async def test_members_see_who_is_there_and_who_types(tmp_path: Path) -> None:
                 await bob.ask("POST", f"{path}/typing", {"on": False})
                 await seen(events, [("bob", False), ("local", False)])
             await scene.share("ada", "reads")
+            assert (await site.ask("PUT", f"{path}/members/nobody", {"role": "reads"})).status == 422
             await site.ask("DELETE", f"{path}/members/bob")
             await seen(events, [("local", False)])
 

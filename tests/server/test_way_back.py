@@ -76,6 +76,12 @@ async def test_steps_and_calls_are_told_apart(tmp_path: Path, work: Path) -> Non
         assert await changed("calls", second["parts"][0]) == ["modified a.txt", "deleted b.txt"]
         assert "added b.txt" in await changed("calls", first["parts"][0])
         assert (await site.ask("GET", "/api/calls/call_none/diff")).status == 404
+        for kind, one, left in (
+            ("calls", second["parts"][0], {"b.txt", "c.txt"}),
+            ("messages", first, set()),
+        ):
+            await site.post(f"/api/{kind}/{one['id']}/revert")
+            assert {name for name in ("b.txt", "c.txt") if (work / name).exists()} == left
         fork = await site.post(f"/api/conversations/{id}/fork", {"message": last["id"]})
         copies = (await site.get(f"/api/conversations/{fork['id']}/tree"))["messages"]
         assert [await changed("messages", one) for one in copies] == [[], [], [], []]

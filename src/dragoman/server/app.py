@@ -266,8 +266,8 @@ def _corrected(schema: dict[str, Any]) -> dict[str, Any]:
     schema["security"] = [{name: []} for name in _SECURITY]
     for operations in schema["paths"].values():
         for operation in operations.values():
-            for status, response in operation["responses"].items():
-                _correct_content(status, response.get("content", {}))
+            for response in operation["responses"].values():
+                _describe_stream(response.get("content", {}))
     for union in _unions(schema):
         # This property alone tells the options apart, so each option requires it.
         for option in union["oneOf"]:
@@ -281,9 +281,7 @@ def _corrected(schema: dict[str, Any]) -> dict[str, Any]:
     return schema
 
 
-def _correct_content(status: str, content: dict[str, Any]) -> None:
-    if status >= "400" and "application/json" in content:
-        content["application/problem+json"] = content.pop("application/json")
+def _describe_stream(content: dict[str, Any]) -> None:
     if "text/event-stream" in content and "application/json" in content:
         event = content.pop("application/json")["schema"]
         content["text/event-stream"] = {"schema": {"type": "string"}, "itemSchema": event}

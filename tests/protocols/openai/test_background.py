@@ -40,6 +40,8 @@ async def test_one_in_the_background_is_polled(tmp_path: Path) -> None:
     async with called(tmp_path, [calls("wait"), says(STORY)], tools=[waiting(gate)]) as (client, _):
         begun = await client.responses.create(model=MODEL, input="A story", background=True)
         assert (begun.status, begun.background) == ("in_progress", True)
+        with pytest.raises(openai.ConflictError):
+            await client.responses.create(model=MODEL, input="Go on", previous_response_id=begun.id)
         gate.set()
         assert (await ended(client, begun.id)).output_text == STORY
 

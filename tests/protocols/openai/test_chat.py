@@ -76,7 +76,8 @@ async def test_an_agent_is_a_model(tmp_path: Path) -> None:
     agent = Agent(name="pirate", prompt="Talk like a pirate.")
     async with called(tmp_path, [says("Arr!")], agents=[agent]) as (client, site):
         assert [model.id async for model in client.models.list()] == ["pirate", MODEL]
-        assert (await client.models.retrieve(MODEL)).id == MODEL
+        found = await client.models.retrieve(MODEL)
+        assert (found.id, found.created) == (MODEL, 0)
         reply = await client.chat.completions.create(model="pirate", messages=[user("Hi")])
         assert reply.choices[0].message.content == "Arr!"
         assert "pirate" in model_of(site.runtime).requests[0].system
@@ -243,13 +244,17 @@ def test_a_failure_has_the_status_by_which_an_sdk_tries_again(
 
 
 async def test_a_limit_of_tokens_is_the_callers(tmp_path: Path) -> None:
-    """An answer that reached the limit is not continued automatically (F1 × T7)."""
-    async with called(tmp_path, [says("To be", finish="length"), says(" or not")]) as (client, site):
+    """An answer that reached the limit is not continued automatically. Without one, it goes on without a
+    break (F1 × T7)."""
+    script = [says("To be", finish="length"), says("To be", finish="length"), says(" or not")]
+    async with called(tmp_path, script) as (client, site):
         reply = await client.chat.completions.create(
             model=MODEL, messages=[user("Hi")], max_completion_tokens=2
         )
         assert (reply.choices[0].message.content, reply.choices[0].finish_reason) == ("To be", "length")
         assert model_of(site.runtime).requests[0].options["max_tokens"] == 2
+        whole = await client.chat.completions.create(model=MODEL, messages=[user("Go on")])
+        assert whole.choices[0].message.content == "To be or not"
 
 
 async def test_a_turn_that_a_person_cancels_is_an_error(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ else:
     openai = Later("openai")
 
 pytestmark = pytest.mark.slow
-CALL = {"type": "function_call", "call_id": "c", "name": "add", "arguments": '{"a": 1}'}
+CALL = {"type": "function_call", "call_id": "c", "name": "add", "arguments": '{"a": "ä"}'}
 ITEMS: list[Any] = [
     {"role": "user", "content": "Hello."},
     CALL,
@@ -35,6 +35,7 @@ async def test_a_conversation_begins_with_items_and_goes_on(tmp_path: Path) -> N
         answer = await ai.responses.create(model=MODEL, input="And?", conversation=begun.id)
         listed = await ai.conversations.items.list(begun.id, order="asc")
         kinds = [item.type for item in listed.data]
+        assert '"ä"' in repr(listed.data[1])
         last = await ai.conversations.items.retrieve(listed.data[-1].id, conversation_id=begun.id)
         page = await ai.conversations.items.list(begun.id, limit=2)
         pages = [item.id async for item in page]
@@ -89,6 +90,8 @@ async def test_somebody_elses_is_not_there(tmp_path: Path) -> None:
                 ada.conversations.items.list(begun.id),
                 ada.conversations.delete(begun.id),
                 ada.conversations.items.delete("x", conversation_id=begun.id),
+                ai.conversations.items.list(begun.id, after="msg_x"),
+                ai.conversations.items.retrieve("msg_x", conversation_id=begun.id),
             ):
                 with pytest.raises(openai.NotFoundError):
                     await asked

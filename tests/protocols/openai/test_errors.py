@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dragoman.errors import StoreUnavailable
-from dragoman.server.protocols.openai.api_errors import response_to
+from dragoman.errors import DragomanError, ProviderError, StoreUnavailable, TurnEnded
+from dragoman.server.protocols.openai.api_errors import json_response, response_to
 from dragoman.wire.scripted import calls, fails, says
 from tests.later import Later
 from tests.protocols.openai.callers import (
@@ -143,11 +143,26 @@ async def test_what_responses_cannot_do_is_refused(tmp_path: Path) -> None:
             assert await conversations(site) == [], (field, value)
 
 
-@pytest.mark.parametrize(("retryable", "again"), [(True, "1"), (False, "30")])
-def test_a_store_that_is_gone_says_when_to_try_again(retryable: bool, again: str) -> None:
+@pytest.mark.parametrize(
+    ("error", "status", "header"),
+    [
+        (StoreUnavailable("the store", "see to it", retryable=True), 503, ("retry-after", "1")),
+        (StoreUnavailable("the store", "see to it", retryable=False), 503, ("retry-after", "30")),
+        (TurnEnded("turn_1", "completed"), 409, ("x-should-retry", "false")),
+        (ProviderError("no luck", kind="auth"), 502, ("x-should-retry", "false")),
+    ],
+)
+def test_an_error_says_whether_and_when_to_try_again(
+    error: DragomanError, status: int, header: tuple[str, str]
+) -> None:
     """F3 × S3"""
-    answer = response_to(StoreUnavailable("the store", "see to it", retryable=retryable))
-    assert (answer.status_code, answer.headers["retry-after"]) == (503, again)
+    answer = response_to(error)
+    assert (answer.status_code, answer.headers[header[0]]) == (status, header[1])
+
+
+def test_a_lone_surrogate_is_replaced() -> None:
+    """F3: half a character is no text, and all others come as they are."""
+    assert json_response({"a": "ü\ud800"}).body == '{"a": "ü?"}'.encode()
 
 
 async def test_fields_that_exclude_each_other_are_named(tmp_path: Path) -> None:

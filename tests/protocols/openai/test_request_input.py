@@ -190,6 +190,7 @@ def test_a_file_is_as_large_as_an_upload() -> None:
         "data:image/png,x",
         "data:x;base64,eA==",
         "data:image/png;base64,==",
+        "data:image/png;base64,eA==!",
     ):
         with pytest.raises(ApiRefusal):
             attached_url(url, "at", 100)

@@ -95,11 +95,16 @@ async def test_a_response_follows_another(tmp_path: Path) -> None:
             await client.responses.create(
                 model=MODEL, input="Go on", conversation=conversation, previous_response_id=one.id
             )
+        with pytest.raises(openai.NotFoundError):
+            await client.responses.retrieve(f"{one.id}_0000")
 
 
 async def test_a_history_may_come_with_the_input(tmp_path: Path) -> None:
     """F1"""
-    async with called(tmp_path, [says("One."), says("Two."), says("Three.")]) as (client, site):
+    async with called(tmp_path, [says("One."), says("Two."), says("Three."), says("In Rome.")]) as (
+        client,
+        site,
+    ):
         one = await client.responses.create(model=MODEL, input=[user("Count")])
         history: list[Any] = [user("Count"), *(item.model_dump() for item in one.output), user("Go on")]
         two = await client.responses.create(model=MODEL, input=history)
@@ -113,6 +118,9 @@ async def test_a_history_may_come_with_the_input(tmp_path: Path) -> None:
         assert [(part.tool, part.result and part.result.text) for part in sent if part.type == "call"] == [
             ("where", "Rome")
         ]
+        last = await client.responses.create(model=MODEL, input=foreign[:-1], tools=[RESPONSE_TOOL])
+        items = await client.responses.input_items.list(last.id)
+        assert [item.type for item in items.data] == ["function_call_output"]
 
 
 async def test_items_of_ours_may_be_named_by_their_ids(tmp_path: Path) -> None:
@@ -180,8 +188,9 @@ async def test_calls_of_the_callers_tools(tmp_path: Path) -> None:
     """The follow-up is a separate response in the same turn, and each can be read again (F2, C6)."""
     script = [
         says("Let me see.") + calls("where", exact=True) + calls("where"),
-        calls("where"),
+        calls("where", near="Köln"),
         says("Rome."),
+        says("Yes."),
     ]
     async with called(tmp_path, script) as (client, site):
         first = await client.responses.create(model=MODEL, input="Where am I?", tools=[RESPONSE_TOOL])
@@ -202,6 +211,7 @@ async def test_calls_of_the_callers_tools(tmp_path: Path) -> None:
         assert second.previous_response_id == first.id
         (again,) = second.output
         assert isinstance(again, responses.ResponseFunctionToolCall)
+        assert again.arguments == '{"near": "Köln"}'
         async with client.responses.stream(
             model=MODEL, input=[output(again.call_id, "Rome")], previous_response_id=second.id
         ) as stream:
@@ -217,6 +227,35 @@ async def test_calls_of_the_callers_tools(tmp_path: Path) -> None:
         assert [item.type for item in items.data] == ["function_call_output"] * 2
         (conversation,) = await conversations(site)
         assert len(await site.runtime.store.turns(conversation)) == 1
+        named: list[Any] = [{"type": "item_reference", "id": id} for id in (made[0].id, items.data[0].id)]
+        await client.responses.create(model=MODEL, input=[user("Where?"), *named, user("Sure?")])
+        (call,) = model_of(site.runtime).requests[-1].messages[1].calls
+        assert (call.tool, call.arguments, call.result and call.result.text) == (
+            "where",
+            {"exact": True},
+            "Rome",
+        )
+
+
+async def test_outputs_must_be_of_the_calls_that_wait(tmp_path: Path) -> None:
+    """F3: of all of them, of one reply, in its conversation, and of the caller's tools."""
+    script = [calls("where") + calls("where") + calls("add", a=1, b=2)]
+    async with called(tmp_path, script, tools=[add]) as (client, site):
+        first = await client.responses.create(model=MODEL, input="Where am I?", tools=[RESPONSE_TOOL])
+        both = [output(item.call_id, "Rome") for item in first.output if item.type == "function_call"]
+        (conversation,) = await conversations(site)
+        made = (await site.runtime.store.messages(conversation))[0][-1].calls
+        other = await client.conversations.create()
+        after = {"previous_response_id": first.id}
+        wrong: list[tuple[list[Any], dict[str, Any], str]] = [
+            (both[:1], after, "no tool output found"),
+            (both, {"conversation": other.id}, "of another conversation"),
+            ([*both, output("call_x", "?")], after, "of one reply"),
+            ([output(made[-1].id, "4")], after, "the server runs it"),
+        ]
+        for outputs, place, words in wrong:
+            with pytest.raises(openai.BadRequestError, match=words):
+                await client.responses.create(model=MODEL, input=outputs, **place)
 
 
 class City(BaseModel):
@@ -245,7 +284,10 @@ async def test_files_come_inside(tmp_path: Path) -> None:
         return [{"role": "user", "content": parts}]
 
     async with called(tmp_path, [says("A cat.")]) as (client, site):
-        await client.responses.create(model=MODEL, input=asked(file_data=data, filename="a.txt"))
+        reply = await client.responses.create(model=MODEL, input=asked(file_data=data, filename="a.txt"))
+        (item,) = (await client.responses.input_items.list(reply.id)).data
+        assert isinstance(item, responses.ResponseInputMessageItem)
+        assert [part.type for part in item.content] == ["input_text", "input_file"]
         parts = model_of(site.runtime).requests[0].messages[0].parts
         (file,) = [part for part in parts if part.type == "file"]
         assert (file.name, await site.runtime.store.blob(str(file.blob))) == ("a.txt", b"a cat")

@@ -73,10 +73,19 @@ async def test_uploads_are_bounded_and_expire(tmp_path: Path) -> None:
         with pytest.raises(openai.APIStatusError, match=f"at most {SMALL} bytes") as refused:
             await ai.files.create(file=("a.txt", bytes(SMALL + 1)), purpose="user_data")
         assert refused.value.status_code == 413
-        for wrong in ({"file": ("a.txt", b"")}, {"purpose": "fine-tune"}):
-            given: Any = {"file": ("a.txt", b"x"), "purpose": "user_data", **wrong}
-            with pytest.raises(openai.BadRequestError, match=r"file|purpose"):
+        times = [("created_at", 3599), ("created_at", 2_592_001), ("updated_at", 3600)]
+        wrong: list[tuple[str, Any]] = [("file", ("a.txt", b"")), ("purpose", "fine-tune")]
+        wrong += [("expires_after", {"anchor": anchor, "seconds": seconds}) for anchor, seconds in times]
+        for field, value in wrong:
+            given: Any = {"file": ("a.txt", b"x"), "purpose": "user_data", field: value}
+            with pytest.raises(openai.BadRequestError) as refused:
                 await ai.files.create(**given)
+            assert refused.value.param == field
+        with pytest.raises(openai.NotFoundError):
+            await ai.files.list(after="file_x")
+        with pytest.raises(openai.BadRequestError) as refused:
+            await ai.files.list(limit=0)
+        assert refused.value.param == "limit"
         for n in range(50):
             await ai.files.create(file=(f"{n}.txt", bytes(SMALL)), purpose="user_data")
         with pytest.raises(openai.APIStatusError, match="Delete some"):
@@ -92,9 +101,17 @@ async def test_uploads_are_bounded_and_expire(tmp_path: Path) -> None:
 
 
 async def test_a_broken_form_is_refused_in_openais_form(tmp_path: Path) -> None:
-    """F3"""
+    """F3: also one with eleven fields."""
     form = "multipart/form-data; boundary=x"
+    field = b'--x\r\ncontent-disposition: form-data; name="a"\r\n\r\n1\r\n'
+    wrong = (
+        (b"{}", "application/json", 415, "JSON"),
+        (b"--x\r\nnonsense", form, 400, "field 'file'"),
+        (11 * field + b"--x--", form, 400, "fields is 10."),
+    )
     async with served(tmp_path, []) as site:
-        for body, kind, status in ((b"{}", "application/json", 415), (b"--x\r\nnonsense", form, 400)):
+        for body, kind, status, words in wrong:
             answer = await site.ask("POST", "/v1/files", body, headers={"content-type": kind})
             assert (answer.status, list(answer.body)) == (status, ["error"])
+            message = answer.body["error"]["message"]
+            assert (words in message, message.endswith("..")) == (True, False)

@@ -251,6 +251,10 @@ async def test_conversations_are_resources_and_commands_are_prompts(tmp_path: Pa
     async with over_stdio(tmp_path) as client:
         await client.call_tool("calculator", {"expression": "1 + 1"})
         (resource,) = (await client.list_resources()).resources
+        assert (await client.list_resources(cursor="9e9 conv")).resources == [resource]
+        assert (await client.list_resources(cursor="0 conv")).resources == []
+        with pytest.raises(MCPError, match="Unknown page 'x'"):
+            await client.list_resources(cursor="x")
         (template,) = (await client.list_resource_templates()).resource_templates
         assert template.uri_template == "dragoman://conversations/{id}"
         (read,) = (await client.read_resource(str(resource.uri))).contents

@@ -193,8 +193,10 @@ def _write(own: OwnSettings, body: NewServer, secrets: dict[str, str]) -> None:
     try:
         for name, value in secrets.items():
             keys().store(name, value)
-    except OSError as error:
+    except (OSError, ConfigError) as error:
         own.remove("mcp", body.name)
+        if isinstance(error, ConfigError):
+            raise
         raise ConfigError(sentence("server.not_stored", error=error.strerror)) from None
 
 

@@ -131,13 +131,14 @@ async def new_provider(context: TheContext, own: TheOwnSettings, body: NewProvid
     def write() -> None:
         own.add("providers", body.name, table)
         try:
-            models.use_catalog(own.catalog())
+            catalog = own.catalog()
+            keys().forget(variable)  # An earlier provider of this name can have left a key behind.
+            if key is not None:
+                _store(variable, key)
         except ConfigError:
             own.remove("providers", body.name)
             raise
-        keys().forget(variable)  # An earlier provider of this name can have left a key behind.
-        if key is not None:
-            _store(variable, key)
+        models.use_catalog(catalog)
 
     await asyncio.to_thread(write)
     return await _seen(models, own, models.catalog.providers[body.name])

@@ -114,7 +114,8 @@ async def _form(request: Request) -> AsyncIterator[FormData]:
     try:
         form = await request.form(max_files=1, max_fields=10)
     except HTTPException as error:
-        raise ApiRefusal(f"The form cannot be read: {error.detail}.", code="invalid_form") from error
+        why = str(error.detail).rstrip(".")
+        raise ApiRefusal(f"The form cannot be read: {why}.", code="invalid_form") from error
     try:
         yield form
     finally:
