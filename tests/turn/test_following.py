@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from dragoman import Runtime, ScriptedModel, allow_once, tool
+from dragoman.background import Background
 from dragoman.errors import NotFound, StoreUnavailable
 from dragoman.messages.events import Event, MessageAdded, StepStart, TextDelta, TurnEnd
 from dragoman.store.sqlite import SqliteStore
+from dragoman.store.store import Store, TurnRow
 from dragoman.store.turns import Change, Started, StoredEvent
+from dragoman.turn.live.event_bus import RemoteEvents
 from dragoman.turn.live.event_log import number_before, owner_of
 from dragoman.wire.scripted import calls, says
 from tests.fork_server import python
@@ -337,3 +342,47 @@ async def test_who_heard_nothing_of_a_turn_is_told_what_it_said(tmp_path: Path) 
         told = [await following, *[event async for event in events]]
     assert [event.message.text for event in told if isinstance(event, MessageAdded)][-1] == "done"
     assert isinstance(told[-1], TurnEnd)
+
+
+class Held(Background):
+    """Runs repeated work when the test says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.work: list[Callable[[], Awaitable[None]]] = []
+
+    def repeat(self, name: str, work: Callable[[], Awaitable[None]], *, every: float) -> asyncio.Task[None]:
+        self.work.append(work)
+        return self.run(name, partial(asyncio.sleep, 0))
+
+
+class Counting:
+    """A store without events that is unreachable for some reads."""
+
+    reads = 0
+
+    async def events(self, after: Mapping[str, int], most: int) -> list[StoredEvent]:
+        return []
+
+    async def wait_for_events(self, seconds: float) -> None:
+        self.reads += 1
+
+    async def live_turns_named(self, turns: Collection[str]) -> list[TurnRow]:
+        self.reads += 1
+        raise StoreUnavailable("the store", "it is gone for a moment")
+
+
+async def test_a_store_is_read_only_while_somebody_follows() -> None:
+    """After an error, the next check does not wait for a write (N3)."""
+    store, background = Counting(), Held()
+    remote = RemoteEvents(cast("Store", store), background)
+    async with remote.follow("turn_1", 0):
+        read_next, look_after = background.work
+        await read_next()
+        remote.written.set()
+        with pytest.raises(StoreUnavailable):
+            await look_after()
+        assert (store.reads, remote.written.is_set()) == (2, True)
+    for work in background.work:
+        await work()
+    assert store.reads == 2

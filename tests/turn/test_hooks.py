@@ -76,6 +76,9 @@ async def test_two_failing_cleanups_stop_nobody_and_are_raised_together(tmp_path
         turn = await runtime.send("go")
         with pytest.raises(ExceptionGroup) as caught:
             await turn.result()
+        failed = (await turn.turn()).error
+    assert failed is not None
+    assert failed.error == "model is down"
     assert [str(error) for error in caught.value.exceptions] == [
         "model is down",
         "c cleanup fails",

@@ -246,7 +246,7 @@ async def test_a_fork_that_cannot_be_made_leaves_no_copy(
     options = {"store": Full(tmp_path / "chat.db"), "snapshot_folder": tmp_path / place if place else None}
     async with opened(tmp_path, [says("hello")], **options) as runtime:
         leaf = (await (await runtime.send("hi")).result()).messages[-1]
-        with pytest.raises(StoreUnavailable if place else BadRequest, match="full|snapshot_folder"):
+        with pytest.raises(StoreUnavailable if place else BadRequest, match=r"full|snapshot_folder"):
             await runtime.fork(leaf.conversation, leaf.id, own_folder=True)
         assert runtime.services.workspaces.copies() == []
 
