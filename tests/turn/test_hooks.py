@@ -304,3 +304,33 @@ async def test_messages_of_a_request_say_their_text_and_their_calls(tmp_path: Pa
     async with runtime_with(tmp_path, script, tools=[add], plugins=[Reads()]) as runtime:
         await (await runtime.send("What is 1 + 2?")).result()
     assert seen == [("user", "What is 1 + 2?", []), ("assistant", "Let me see. ", ["add"])]
+
+
+@pytest.mark.parametrize("hook", ["cleanup", "listener"])
+def test_who_ends_the_program_ends_it_wherever(tmp_path: Path, hook: str) -> None:
+    """The turn does not end with it. It goes on at the next start (H2 × S3)."""
+
+    def leave(*_: Any) -> None:
+        raise SystemExit(3)
+
+    class Leaves(Plugin):
+        async def on_turn_start(self, turn: TurnView) -> Any:
+            return leave if hook == "cleanup" else None
+
+    ids: list[str] = []
+
+    async def first() -> None:
+        async with runtime_with(tmp_path, [says("hi")], plugins=[Leaves()]) as runtime:
+            turn = await runtime.send("go")
+            ids.append(turn.id)
+            if hook == "listener":
+                turn.subscribe(leave)
+            await turn.result()
+
+    async def second() -> str:
+        async with runtime_with(tmp_path, [says("hi again")]) as runtime:
+            return (await runtime.turn(ids[0]).result()).text
+
+    with pytest.raises(SystemExit):
+        asyncio.run(first())
+    assert asyncio.run(second()).startswith("hi")
