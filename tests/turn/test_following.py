@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -14,12 +15,14 @@ import pytest
 from dragoman import Runtime, ScriptedModel, allow_once, tool
 from dragoman.background import Background
 from dragoman.errors import NotFound, StoreUnavailable
-from dragoman.messages.events import Event, MessageAdded, StepStart, TextDelta, TurnEnd
+from dragoman.messages.events import EVENT, Event, MessageAdded, StepStart, TextDelta, TurnEnd
+from dragoman.messages.usage import Usage
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.store import Store, TurnRow
 from dragoman.store.turns import Change, Started, StoredEvent
-from dragoman.turn.live.event_bus import RemoteEvents
+from dragoman.turn.live.event_bus import EventBus, Mirror, RemoteEvents
 from dragoman.turn.live.event_log import number_before, owner_of
+from dragoman.turn.live.log import TurnLog
 from dragoman.wire.scripted import calls, says
 from tests.fork_server import python
 from tests.patience import PATIENCE
@@ -357,12 +360,21 @@ class Held(Background):
 
 
 class Counting:
-    """A store without events that is unreachable for some reads."""
+    """A store that is unreachable for some calls."""
 
     reads = 0
+    gone = True
+
+    def __init__(self, *stored: StoredEvent) -> None:
+        self.stored = stored
 
     async def events(self, after: Mapping[str, int], most: int) -> list[StoredEvent]:
-        return []
+        return [one for one in self.stored if one.seq > after[one.turn]][:most]
+
+    async def put_events(self, events: Sequence[StoredEvent], epochs: Mapping[str, int]) -> None:
+        gone, self.gone = self.gone, False
+        if gone:
+            raise StoreUnavailable("the store", "it is gone for a moment")
 
     async def wait_for_events(self, seconds: float) -> None:
         self.reads += 1
@@ -370,6 +382,12 @@ class Counting:
     async def live_turns_named(self, turns: Collection[str]) -> list[TurnRow]:
         self.reads += 1
         raise StoreUnavailable("the store", "it is gone for a moment")
+
+
+async def _waits(work: Callable[[], Awaitable[None]]) -> bool:
+    waiting = asyncio.ensure_future(work())
+    await asyncio.sleep(0)
+    return not waiting.done() and waiting.cancel()
 
 
 async def test_a_store_is_read_only_while_somebody_follows() -> None:
@@ -386,3 +404,25 @@ async def test_a_store_is_read_only_while_somebody_follows() -> None:
     for work in background.work:
         await work()
     assert store.reads == 2
+    assert await _waits(read_next)
+
+
+async def test_events_are_written_again_after_an_error_and_then_not_before_the_next() -> None:
+    """N3"""
+    background = Held()
+    events = SimpleNamespace(watchers=[], closed=False, since=lambda at: [])
+    log = cast("TurnLog", SimpleNamespace(id="turn_1", events=events))
+    Mirror(cast("Store", Counting()), background).add(log)
+    (write,) = background.work
+    with pytest.raises(StoreUnavailable):
+        await write()
+    await write()
+    assert await _waits(write)
+
+
+async def test_the_end_of_a_turn_elsewhere_is_heard_by_its_number() -> None:
+    """E2"""
+    said: list[Event] = [TextDelta("hi", seq=1), TurnEnd("completed", "hi", Usage(), seq=2)]
+    stored = [StoredEvent("turn_1", event.seq, EVENT.dump(event)) for event in said]
+    bus = EventBus(cast("Store", Counting(*stored)), Held())
+    assert [await bus.is_heard("turn_1", upto) for upto in (1, 2, 3)] == [False, True, False]
