@@ -306,6 +306,19 @@ async def test_messages_of_a_request_say_their_text_and_their_calls(tmp_path: Pa
     assert seen == [("user", "What is 1 + 2?", []), ("assistant", "Let me see. ", ["add"])]
 
 
+async def test_a_start_returns_a_cleanup_or_nothing(tmp_path: Path) -> None:
+    """H1"""
+
+    class Counts(Plugin):
+        async def on_turn_start(self, turn: TurnView) -> Any:
+            return 5
+
+    async with runtime_with(tmp_path, [], plugins=[Counts()]) as runtime:
+        turn = await runtime.send("go")
+        with pytest.raises(ConfigError, match=r"on_turn_start must return a cleanup function, not 5\."):
+            await turn.result()
+
+
 @pytest.mark.parametrize("hook", ["cleanup", "listener"])
 def test_who_ends_the_program_ends_it_wherever(tmp_path: Path, hook: str) -> None:
     """The turn does not end with it. It goes on at the next start (H2 × S3)."""

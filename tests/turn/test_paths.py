@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dragoman import Runtime, tool
+from dragoman.store.sqlite import SqliteStore
 from dragoman.turn.drivers.tasks import TaskDriver
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import runtime_with
@@ -63,3 +65,21 @@ async def test_a_result_counts_once_more_if_it_has_a_value(tmp_path: Path) -> No
             await (await runtime.send("go")).result()
             kept.append(_kept(runtime) - sum(kept))
     assert [size // 10_000 for size in kept] == [0, 1, 2]
+
+
+class Counting(SqliteStore):
+    reads = 0
+
+    async def messages(self, *given: Any) -> Any:
+        self.reads += 1
+        return await super().messages(*given)
+
+
+async def test_the_next_turn_reads_no_messages_again(tmp_path: Path) -> None:
+    """S1"""
+    store = Counting(tmp_path / "chat.db")
+    async with runtime_with(tmp_path, [says("yes"), says("yes")], store=store) as runtime:
+        chat = await runtime.conversation()
+        for _ in range(2):
+            await (await chat.send("go")).result()
+    assert store.reads == 0

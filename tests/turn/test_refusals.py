@@ -241,6 +241,10 @@ async def test_what_a_turn_cannot_do_is_told(tmp_path: Path) -> None:
             await turn.arguments_for_hunks(turn.question, ["first"])  # type: ignore[list-item]
         with pytest.raises(NotFound, match="gone"):
             await turn.steer([Text("see"), File("image/png", blob="gone")])
+        queued = await chat.send("later", queue=True)
+        with pytest.raises(NotFound, match="gone"):
+            await runtime.commands.change_queued(queued.id, [File("image/png", blob="gone")])
+        assert await queued.cancel()
         await turn.answer(turn.question, reply("yes"))
         with pytest.raises(ProviderError, match="down"):
             await turn.result()
