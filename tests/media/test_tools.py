@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dragoman import Runtime, allow_once
+from dragoman import Runtime, ToolContext, allow_once, tool
 from dragoman.config.build import build_runtime
 from dragoman.config.settings import Settings
-from dragoman.messages.events import CallProgress
+from dragoman.errors import BadRequest, NotFound
+from dragoman.messages.events import CallProgress, Event, StepRetry
 from dragoman.messages.media import ModelType
-from dragoman.messages.message import CallState, Message, Text, ToolCall
+from dragoman.messages.message import CallState, Message, Part, Text, ToolCall
+from dragoman.messages.request import Request
 from dragoman.plugins.limits import Budget
 from dragoman.providers.models import Models
 from dragoman.wire.scripted import Line, ScriptedModel, calls, says
@@ -172,6 +174,67 @@ async def test_the_model_reads_why_nothing_was_made(tmp_path: Path, call: Line, 
     assert failed.state is CallState.FAILED
     assert failed.result is not None
     assert why in failed.result.text
+
+
+class Painter(ScriptedModel):
+    """A custom model that answers at the second attempt."""
+
+    async def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
+        yield (StepRetry(2, 3, 0.0, "it was busy"),)
+        async for events in super().stream(request, reply):
+            yield events
+
+
+class Choosy(Painter):
+    def check_message(self, parts: Sequence[Part], earlier: object = ()) -> None:
+        raise BadRequest("Not this one.")
+
+
+class Custom:
+    """A custom function for models, with a list of them or without."""
+
+    def __init__(self, talker: ScriptedModel, painter: Model | None, names: Sequence[str]) -> None:
+        self.talker, self.painter = talker, painter
+        if painter is not None or names:
+            self.of_type = lambda _: names
+
+    def __call__(self, name: str | None = None) -> Model:
+        if name in (None, self.talker.name):
+            return self.talker
+        if self.painter is None:
+            raise NotFound("model", str(name))
+        return self.painter
+
+
+@pytest.mark.parametrize(
+    ("painter", "names", "said", "retries"),
+    [
+        (Painter([says("A square.")], type="image-gen"), ["p"], "A square.", ["it was busy"]),
+        (Choosy([], name="p", type="image-gen"), ["p"], "p: Not this one.", []),
+        (None, ["p"], "'p'", []),
+        (None, [], "No model of type 'image-gen' is set up.", []),
+        (Painter([]), [], "No model of type 'image-gen' is set up.", []),
+    ],
+    ids=["answers", "refuses", "unknown", "no list", "empty list"],
+)
+async def test_a_tool_asks_a_model_of_a_custom_function(
+    tmp_path: Path, painter: Model | None, names: Sequence[str], said: str, retries: list[str]
+) -> None:
+    """M4"""
+
+    @tool
+    async def paint(context: ToolContext) -> str:
+        """Paint."""
+        return (await context.ask_model("image-gen", [Text("a square")], {})).text
+
+    model = Custom(ScriptedModel([calls("paint"), says("ok")]), painter, names)
+    async with Runtime(tmp_path / "chat.db", model=model, tools=[paint], allow=["*"]) as runtime:
+        turn = await runtime.send("draw")
+        events = await events_of(turn)
+        (call,) = calls_of((await turn.result()).messages)
+    assert call.result is not None
+    assert said in call.result.text
+    assert [event.reason for event in events if isinstance(event, StepRetry)] == retries
 
 
 async def test_tools_are_there_for_what_models_there_are(

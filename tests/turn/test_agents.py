@@ -291,6 +291,23 @@ async def test_a_task_that_fails_is_a_failed_call(tmp_path: Path) -> None:
         assert result.text == "never mind"
 
 
+async def test_a_task_that_is_cancelled_alone_is_a_failed_call(tmp_path: Path) -> None:
+    """C7 × T6"""
+    asking = Agent(name="clerk", tools=("notes",))
+    script = by_depth([calls("note", text="x")])
+    async with runtime_with(tmp_path, script, tools=GROUPS, agents=[asking], allow=["task"]) as runtime:
+        turn = await runtime.send("outer")
+        while not (open := await runtime.questions()):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        assert await runtime.turn(open[0].turn).cancel()
+        call = only_call(await turn.result())
+    assert call.result is not None
+    assert (call.state, call.result.text) == (
+        CallState.FAILED,
+        "the task was cancelled before it had an answer",
+    )
+
+
 def test_agents_need_names() -> None:
     with pytest.raises(ConfigError, match="name"):
         Runtime("x.db", model=ScriptedModel([]), agents=[Agent()])

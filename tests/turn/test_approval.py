@@ -18,9 +18,10 @@ from dragoman import (
     tool,
     withhold,
 )
-from dragoman.messages.message import CallState, ToolResult
+from dragoman.messages.message import Arguments, CallState, ToolResult
 from dragoman.messages.questions import Answer, Question
 from dragoman.wire.scripted import calls, says
+from dragoman.workspace.diff import FileDiff
 from tests.patience import PATIENCE, eventually
 from tests.runtimes import calls_of, model_of, only_call, play, runtime_with
 
@@ -403,3 +404,23 @@ async def test_the_mode_of_a_send_goes_before_that_of_the_conversation(tmp_path:
     assert request.tools
     assert request.tool_choice == "auto"
     assert request.options == {"temperature": 0.5, "seed": 7, "stop": None, "top_p": 0.1}
+
+
+async def test_a_preview_that_fails_still_asks(tmp_path: Path) -> None:
+    """P6: without a diff. The user decides by the arguments."""
+
+    def preview(arguments: Arguments, workspace: Path | None) -> list[FileDiff]:
+        raise RuntimeError("it has a mistake")
+
+    @tool(preview=preview)
+    def write(path: str) -> str:
+        """Write a file."""
+        return path
+
+    async with runtime_with(tmp_path, [calls("write", path="a"), says("ok")], tools=[write], allow=()) as one:
+        turn = await one.send("go")
+        question = await anext(turn.asked())
+        assert (question.arguments, question.diff) == ({"path": "a"}, "")
+        assert "mistake" not in question.text
+        await turn.answer(question, allow_once())
+        assert only_call(await turn.result()).state is CallState.COMPLETED

@@ -236,7 +236,8 @@ async def test_a_tool_knows_where_it_runs(tmp_path: Path) -> None:
     assert (good.state, bad.state) == (CallState.COMPLETED, CallState.FAILED)
     assert _said(bad) == "../a.txt leads out of the workspace"
     assert seen[0].call == good.id
-    assert seen[0].turn == result.id
+    assert (seen[0].turn, seen[0].message) == (result.id, result.messages[1].id)
+    assert (seen[0].conversation, seen[0].user) == (result.messages[1].conversation, "local")
     assert seen[0].idempotency_key == f"{result.id}:{good.id}"
 
 

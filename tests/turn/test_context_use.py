@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
 import pytest
 
-from dragoman import tool
+from dragoman import Runtime, ScriptedModel, tool
 from dragoman.errors import ProviderError
+from dragoman.messages.events import Event, ItemAdded
+from dragoman.messages.request import Request
 from dragoman.wire.scripted import calls, fails, says
 from tests.runtimes import runtime_with
 
@@ -43,6 +46,26 @@ async def test_who_brought_how_much_of_the_last_request(tmp_path: Path) -> None:
         kinds = {(one.kind, one.name) for one in (await without.context()).shares}
         assert ("calls", "fetch") not in kinds
         assert ("tools", "fetch") not in kinds
+
+
+class Searches(ScriptedModel):
+    """A model whose first reply is nothing but a search by its provider."""
+
+    async def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
+        if not self.requests:
+            yield (ItemAdded("search", "It searched for cats."),)
+        async for events in super().stream(request, reply):
+            yield events
+
+
+async def test_an_item_of_a_provider_counts_as_an_answer(tmp_path: Path) -> None:
+    """O3"""
+    async with Runtime(tmp_path / "chat.db", model=Searches([says(""), says("ok")])) as runtime:
+        chat = await runtime.conversation()
+        await (await chat.send("cats?")).result()
+        turn = await chat.send("and?")
+        await turn.result()
+        assert "answers" in [share.kind for share in (await turn.context()).shares]
 
 
 async def test_before_a_reply_it_is_estimated(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from dragoman import Agent, Rule, Runtime, allow_always, allow_once, tool
 from dragoman.errors import ConfigError
 from dragoman.tools.toolbox import Group
+from dragoman.turn.acting_agent import turns_of_agent
 from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import add, events_of, model_of, runtime_with
@@ -55,6 +56,7 @@ async def test_a_grant_settles_what_it_can_beside_a_turn_whose_agent_is_gone(tmp
     async with runtime_with(tmp_path, script, tools=[delete], agents=agents, allow=()) as runtime:
         turns = [await _waiting(runtime, name) for name in ("gone", "clerk", "clerk")]
         runtime.use_agents([CLERK])
+        assert await turns_of_agent(runtime.services, "gone") == []  # it cannot go on anyway
         await turns[1].answer(turns[1].question, allow_always())
         assert [(await turn.result()).text for turn in turns[1:]] == ["done", "done"]
         (left,) = await runtime.questions()

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from dragoman import Runtime, ScriptedModel, allow_once, tool
+from dragoman.background import Background
 from dragoman.errors import NotFound, StoreUnavailable
-from dragoman.messages.events import Event, MessageAdded, StepStart, TextDelta, TurnEnd
+from dragoman.messages.events import EVENT, Event, MessageAdded, StepStart, TextDelta, TurnEnd
+from dragoman.messages.usage import Usage
 from dragoman.store.sqlite import SqliteStore
+from dragoman.store.store import Store, TurnRow
 from dragoman.store.turns import Change, Started, StoredEvent
+from dragoman.turn.live.event_bus import EventBus, Mirror, RemoteEvents
 from dragoman.turn.live.event_log import number_before, owner_of
+from dragoman.turn.live.log import TurnLog
 from dragoman.wire.scripted import calls, says
 from tests.fork_server import python
 from tests.patience import PATIENCE
@@ -337,3 +345,84 @@ async def test_who_heard_nothing_of_a_turn_is_told_what_it_said(tmp_path: Path) 
         told = [await following, *[event async for event in events]]
     assert [event.message.text for event in told if isinstance(event, MessageAdded)][-1] == "done"
     assert isinstance(told[-1], TurnEnd)
+
+
+class Held(Background):
+    """Runs repeated work when the test says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.work: list[Callable[[], Awaitable[None]]] = []
+
+    def repeat(self, name: str, work: Callable[[], Awaitable[None]], *, every: float) -> asyncio.Task[None]:
+        self.work.append(work)
+        return self.run(name, partial(asyncio.sleep, 0))
+
+
+class Counting:
+    """A store that is unreachable for some calls."""
+
+    reads = 0
+    gone = True
+
+    def __init__(self, *stored: StoredEvent) -> None:
+        self.stored = stored
+
+    async def events(self, after: Mapping[str, int], most: int) -> list[StoredEvent]:
+        return [one for one in self.stored if one.seq > after[one.turn]][:most]
+
+    async def put_events(self, events: Sequence[StoredEvent], epochs: Mapping[str, int]) -> None:
+        gone, self.gone = self.gone, False
+        if gone:
+            raise StoreUnavailable("the store", "it is gone for a moment")
+
+    async def wait_for_events(self, seconds: float) -> None:
+        self.reads += 1
+
+    async def live_turns_named(self, turns: Collection[str]) -> list[TurnRow]:
+        self.reads += 1
+        raise StoreUnavailable("the store", "it is gone for a moment")
+
+
+async def _waits(work: Callable[[], Awaitable[None]]) -> bool:
+    waiting = asyncio.ensure_future(work())
+    await asyncio.sleep(0)
+    return not waiting.done() and waiting.cancel()
+
+
+async def test_a_store_is_read_only_while_somebody_follows() -> None:
+    """After an error, the next check does not wait for a write (N3)."""
+    store, background = Counting(), Held()
+    remote = RemoteEvents(cast("Store", store), background)
+    async with remote.follow("turn_1", 0):
+        read_next, look_after = background.work
+        await read_next()
+        remote.written.set()
+        with pytest.raises(StoreUnavailable):
+            await look_after()
+        assert (store.reads, remote.written.is_set()) == (2, True)
+    for work in background.work:
+        await work()
+    assert store.reads == 2
+    assert await _waits(read_next)
+
+
+async def test_events_are_written_again_after_an_error_and_then_not_before_the_next() -> None:
+    """N3"""
+    background = Held()
+    events = SimpleNamespace(watchers=[], closed=False, since=lambda at: [])
+    log = cast("TurnLog", SimpleNamespace(id="turn_1", events=events))
+    Mirror(cast("Store", Counting()), background).add(log)
+    (write,) = background.work
+    with pytest.raises(StoreUnavailable):
+        await write()
+    await write()
+    assert await _waits(write)
+
+
+async def test_the_end_of_a_turn_elsewhere_is_heard_by_its_number() -> None:
+    """E2"""
+    said: list[Event] = [TextDelta("hi", seq=1), TurnEnd("completed", "hi", Usage(), seq=2)]
+    stored = [StoredEvent("turn_1", event.seq, EVENT.dump(event)) for event in said]
+    bus = EventBus(cast("Store", Counting(*stored)), Held())
+    assert [await bus.is_heard("turn_1", upto) for upto in (1, 2, 3)] == [False, True, False]

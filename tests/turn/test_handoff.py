@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dragoman import Agent, Answer, Plugin, Rule, Runtime, ScriptedModel, TurnView, allow_once, tool
-from dragoman.errors import ConfigError
+from dragoman.errors import ConfigError, StoreUnavailable
 from dragoman.messages.message import CallState
 from dragoman.messages.request import Request
+from dragoman.store.sqlite import SqliteStore
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import add, calls_of, model_of, runtime_with
 
@@ -53,6 +55,30 @@ async def test_a_turn_that_was_handed_over_stays_so_after_a_crash(tmp_path: Path
         await again.answer(question, allow_once())
         assert (await again.result()).text == "4"
         assert "You add." in model_of(runtime).requests[-1].system
+
+
+class GoneAtTheHandover(SqliteStore):
+    """A store that is unreachable when the settings change."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.asked = asyncio.Event()
+
+    async def change_settings(self, *_: Any) -> None:
+        self.asked.set()
+        raise StoreUnavailable("the store", "it is gone", retryable=True)
+
+
+async def test_a_handover_that_could_not_be_kept_is_kept_after_a_restart(tmp_path: Path) -> None:
+    """S2: the next turn starts with the agent that answered."""
+    store = GoneAtTheHandover(tmp_path / "chat.db")
+    async with _desk(tmp_path, [calls("hand_off", agent="sums")], store=store) as runtime:
+        chat = await runtime.conversation(agent="desk")
+        turn = await chat.send("2 + 2?")
+        await store.asked.wait()
+    async with _desk(tmp_path, [says("4")]) as runtime:
+        assert (await runtime.turn(turn.id).result()).text == "4"
+        assert (await (await runtime.conversation(chat.id)).info()).settings["agent"] == "sums"
 
 
 async def test_only_those_it_may_hand_over_to(tmp_path: Path) -> None:
@@ -122,15 +148,17 @@ def double(number: int) -> int:
 
 async def test_who_goes_on_is_no_freer_than_who_handed_over(tmp_path: Path) -> None:
     """P8: denials and the stricter mode stay, over a crash as well."""
+    front = Agent(name="front", mode="auto", handoffs=("careful",))
     free = Agent(name="free", mode="auto", rules=(Rule("double", "*", "allow"),))
     careful = Agent(name="careful", mode="ask", rules=(Rule("double", "5", "deny"),), handoffs=("free",))
-    options: dict[str, Any] = {"tools": [double], "agents": [free, careful], "allow": []}
-    script = [calls("hand_off", agent="free"), calls("double", number=4)]
+    options: dict[str, Any] = {"tools": [double], "agents": [front, free, careful], "allow": []}
+    handed = [calls("hand_off", agent=agent) for agent in ("careful", "free")]
+    script = [*handed, calls("double", number=5), calls("double", number=4)]
     async with _desk(tmp_path, script, **options) as runtime:
-        turn = await runtime.send("go", agent="careful")
+        turn = await runtime.send("go", agent="front")
         answered = 0
         async for event in turn.events():
-            if event.type == "call.asked" and answered == 1:
+            if event.type == "call.asked" and answered == 2:
                 break  # mode ask still holds for what `free` would do without a question
             if event.type == "call.asked":
                 answered += 1
@@ -141,7 +169,8 @@ async def test_who_goes_on_is_no_freer_than_who_handed_over(tmp_path: Path) -> N
             if event.type == "call.asked":
                 await again.answer(event.question, allow_once())
         states = [call.state for call in calls_of((await again.result()).messages)]
-        assert states == [CallState.COMPLETED, CallState.COMPLETED, CallState.REJECTED]
+        completed, rejected = CallState.COMPLETED, CallState.REJECTED
+        assert states == [completed, completed, rejected, completed, rejected]
 
 
 async def test_its_rules_hold_from_then_on(tmp_path: Path) -> None:

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from dragoman import Runtime, ScriptedModel, allow_once, tool
-from dragoman.messages.message import CallState
+from dragoman.messages.message import CallState, ToolResult
+from dragoman.tools.tool import Tool
+from dragoman.tools.toolbox import Group
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE
 from tests.runtimes import only_call, runtime_with
@@ -100,3 +102,45 @@ async def test_a_turn_goes_on_only_in_a_house_that_works_in_its_folder(tmp_path:
     async with runtime_with(tmp_path, [says("done")], workspace=here, **options) as second:
         assert (await second.turn(turn.id).result()).text == "done"
         assert ran == ["a"]
+
+
+class Late:
+    """A source whose tools are known only after it has started."""
+
+    name = "late"
+
+    def __init__(self, *tools: Tool) -> None:
+        self._tools: tuple[Tool, ...] = ()
+        self._later = tools
+
+    def group(self) -> Group:
+        return Group(self.name, self._tools)
+
+    async def ready(self) -> None: ...
+    async def close(self) -> None: ...
+
+    async def started(self) -> None:
+        self._tools = self._later
+
+
+async def test_a_call_that_is_repeated_waits_for_the_server_of_its_tool(tmp_path: Path) -> None:
+    """The new process may not have started it yet (S3 × L3)."""
+    began = asyncio.Event()
+
+    @tool(replay="safe")
+    async def look() -> str:
+        """Look around."""
+        if began.is_set():
+            return "seen"
+        began.set()
+        await asyncio.Event().wait()
+        return "never"
+
+    source = Late(look)
+    await source.started()
+    async with runtime_with(tmp_path, [calls("look")], tools=[source]) as first:
+        turn = await first.send("go")
+        await began.wait()
+    async with runtime_with(tmp_path, [says("done")], tools=[Late(look)]) as second:
+        call = only_call(await second.turn(turn.id).result())
+        assert (call.state, call.result) == (CallState.COMPLETED, ToolResult("seen"))

@@ -76,6 +76,9 @@ async def test_two_failing_cleanups_stop_nobody_and_are_raised_together(tmp_path
         turn = await runtime.send("go")
         with pytest.raises(ExceptionGroup) as caught:
             await turn.result()
+        failed = (await turn.turn()).error
+    assert failed is not None
+    assert failed.error == "model is down"
     assert [str(error) for error in caught.value.exceptions] == [
         "model is down",
         "c cleanup fails",
@@ -301,3 +304,46 @@ async def test_messages_of_a_request_say_their_text_and_their_calls(tmp_path: Pa
     async with runtime_with(tmp_path, script, tools=[add], plugins=[Reads()]) as runtime:
         await (await runtime.send("What is 1 + 2?")).result()
     assert seen == [("user", "What is 1 + 2?", []), ("assistant", "Let me see. ", ["add"])]
+
+
+async def test_a_start_returns_a_cleanup_or_nothing(tmp_path: Path) -> None:
+    """H1"""
+
+    class Counts(Plugin):
+        async def on_turn_start(self, turn: TurnView) -> Any:
+            return 5
+
+    async with runtime_with(tmp_path, [], plugins=[Counts()]) as runtime:
+        turn = await runtime.send("go")
+        with pytest.raises(ConfigError, match=r"on_turn_start must return a cleanup function, not 5\."):
+            await turn.result()
+
+
+@pytest.mark.parametrize("hook", ["cleanup", "listener"])
+def test_who_ends_the_program_ends_it_wherever(tmp_path: Path, hook: str) -> None:
+    """The turn does not end with it. It goes on at the next start (H2 × S3)."""
+
+    def leave(*_: Any) -> None:
+        raise SystemExit(3)
+
+    class Leaves(Plugin):
+        async def on_turn_start(self, turn: TurnView) -> Any:
+            return leave if hook == "cleanup" else None
+
+    ids: list[str] = []
+
+    async def first() -> None:
+        async with runtime_with(tmp_path, [says("hi")], plugins=[Leaves()]) as runtime:
+            turn = await runtime.send("go")
+            ids.append(turn.id)
+            if hook == "listener":
+                turn.subscribe(leave)
+            await turn.result()
+
+    async def second() -> str:
+        async with runtime_with(tmp_path, [says("hi again")]) as runtime:
+            return (await runtime.turn(ids[0]).result()).text
+
+    with pytest.raises(SystemExit):
+        asyncio.run(first())
+    assert asyncio.run(second()).startswith("hi")

@@ -163,12 +163,15 @@ class ForgetfulJobs(MemoryJobs):
         await super().put(turn, urgent=urgent)
 
 
-async def test_a_turn_that_met_a_limit_begins_when_there_is_a_place(tmp_path: Path) -> None:
+@pytest.mark.parametrize("limits", [TurnLimits(per_person=1), TurnLimits(per_provider=1)])
+async def test_a_turn_that_met_a_limit_begins_when_there_is_a_place(
+    tmp_path: Path, limits: TurnLimits
+) -> None:
     """A turn that met a limit starts when a slot is free, and not only at the next scan (N5)."""
     jobs = ForgetfulJobs()
     store = SqliteStore(tmp_path / "chat.db")
     store.job_queue = lambda: jobs  # type: ignore[attr-defined]  # as a store does that has one
-    options: dict[str, Any] = {"role": "both", "turn_limits": TurnLimits(per_person=1)}
+    options: dict[str, Any] = {"role": "both", "turn_limits": limits}
     gate = Gate()
     async with (
         runtime_with(tmp_path, gate_then_done, store=store, tools=[gate.tool], **options) as runtime,
@@ -211,6 +214,29 @@ async def test_a_turn_that_waits_for_a_person_holds_no_place(opened: Opened) -> 
     assert numbers == sorted(set(numbers))
     assert [event.type for event in events].count("call.end") == 1
     assert events[-1].type == "turn.end"
+
+
+async def test_an_answer_to_a_turn_that_was_given_up_waits_for_a_place(opened: Opened) -> None:
+    """N5 × N2"""
+    gate = Gate()
+
+    def script(request: Request) -> Any:
+        return (gate_then_done if _said(request) == "hold" else add_then_done)(request)
+
+    limits = TurnLimits(1, give_up_after=SOON)
+    async with opened(
+        script, tools=[add, gate.tool], allow=["wait"], ask=["add"], turn_limits=limits
+    ) as runtime:
+        waiting = await runtime.send("go")
+        assert await waiting.reached("waiting")
+        await until(lambda: runtime.bus.here(waiting.id) is None)
+        holding = await runtime.send("hold")
+        await until(lambda: gate.running == 1)
+        await runtime.answer((await runtime.questions())[0].id, allow_once())
+        assert runtime.bus.here(waiting.id) is None
+        gate.open.set()
+        for turn in (holding, waiting):
+            assert (await asyncio.wait_for(turn.result(), PATIENCE)).text == "done"
 
 
 async def test_an_answer_that_comes_at_once_and_one_that_comes_late_do_the_same(opened: Opened) -> None:

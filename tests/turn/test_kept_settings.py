@@ -19,6 +19,7 @@ from dragoman.messages.request import Request
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.store import Started, StoredEvent
 from dragoman.turn.api.turn_handle import TurnHandle
+from dragoman.turn.facts import TurnCancelled
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE
 from tests.runtimes import add, calls_of, model_of, runtime_with
@@ -187,6 +188,20 @@ async def test_what_was_set_aside_is_cancelled_from_a_process_that_takes_no_turn
         assert await asyncio.gather(*both) == [True, True]
 
 
+async def test_a_cancel_that_nobody_has_read_ends_a_turn_that_cannot_go_on(tmp_path: Path) -> None:
+    """The process that was asked died before it ended the turn (T6 × T14)."""
+    old = ScriptedModel([calls("add", a=1, b=1)], name="old/model")
+    async with Runtime(tmp_path / "chat.db", model=old, tools=[add]) as first:
+        turn = await first.send("go")
+        assert await turn.reached("waiting")
+    async with runtime_with(tmp_path, [], adopts=False) as visitor:
+        await visitor.store.post(turn.id, "cancel", {"reason": "enough"})
+    async with runtime_with(tmp_path, []) as second:
+        ended = await second.turn(turn.id).facts()
+        assert isinstance(ended[-1], TurnCancelled)
+        assert ended[-1].reason == "enough"
+
+
 async def test_what_was_set_aside_goes_on_when_a_person_wants_it_and_what_it_lacked_is_there(
     tmp_path: Path,
 ) -> None:
@@ -225,6 +240,22 @@ async def test_a_turn_whose_start_is_gone_stays_as_it_is(tmp_path: Path) -> None
         with pytest.raises(TurnQuarantined, match="its first fact is missing"):
             await second.turn(turn.id).resume()
         assert (await second.store.turn(turn.id)).live
+
+
+async def test_a_turn_whose_message_is_gone_stays_until_it_is_cancelled(tmp_path: Path) -> None:
+    """Its trace says that it was, although no fact does (S3)."""
+    async with runtime_with(tmp_path, [calls("add", a=1, b=1)], tools=[add], allow=()) as first:
+        turn = await first.send("go")
+        assert await turn.reached("waiting")
+    with closing(sqlite3.connect(tmp_path / "chat.db")) as db, db:
+        db.execute("UPDATE turns SET message = 'msg_gone' WHERE id = ?", [turn.id])
+    async with runtime_with(tmp_path, [], tools=[add], allow=()) as second:
+        turn = second.turn(turn.id)
+        with pytest.raises(TurnQuarantined, match="Unknown message 'msg_gone'"):
+            await turn.resume()
+        assert (await turn.trace()).state == "waiting"
+        assert await turn.cancel()
+        assert (await turn.trace()).state == "cancelled"
 
 
 async def test_a_turn_that_cannot_be_read_stops_nothing_else(tmp_path: Path) -> None:

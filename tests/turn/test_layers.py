@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from dragoman import Agent, Group
+from dragoman.tools.tool import Tool
+from dragoman.turn.steps.request_layers import offer_of
 from dragoman.wire.scripted import says
 from tests.runtimes import add, model_of, runtime_with
 
@@ -40,3 +42,29 @@ async def test_every_layer_is_named_and_the_whole_is_what_was_sent(tmp_path: Pat
         assert "privacy" in held.plugins
         assert "Speak French." in held.text()
         assert "top_p = 0.9  (this send)" in held.text()
+
+
+class Waking:
+    """A source whose tools are known once it was asked for changes."""
+
+    name = "waking"
+    tools: tuple[Tool, ...] = ()
+
+    def group(self) -> Group:
+        return Group(self.name, self.tools)
+
+    async def ready(self) -> None:
+        self.tools = (add,)
+
+    async def close(self) -> None: ...
+
+
+async def test_the_tools_of_a_stored_turn_are_known_before_any_other_turn(tmp_path: Path) -> None:
+    """Its layers and its offer ask the sources, too (R1)."""
+    async with runtime_with(tmp_path, [says("Hi.")], tools=[Waking()]) as runtime:
+        turn = await runtime.send("Hello")
+        await turn.result()
+    async with runtime_with(tmp_path, [], tools=[Waking()]) as again:
+        assert "add" in (await offer_of(again.services, turn.id)).tools
+    async with runtime_with(tmp_path, [], tools=[Waking()]) as again:
+        assert "add" in (await again.turn(turn.id).request()).tools

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from dragoman import Runtime
+from dragoman import Runtime, tool
+from dragoman.store.sqlite import SqliteStore
 from dragoman.turn.drivers.tasks import TaskDriver
-from dragoman.wire.scripted import says
+from dragoman.wire.scripted import calls, says
 from tests.runtimes import runtime_with
 
 MIB = 2**20
@@ -41,3 +43,43 @@ async def test_a_deleted_conversation_is_not_kept_in_memory(tmp_path: Path) -> N
         assert _kept(runtime) > MIB
         await runtime.delete(chat.id)
         assert _kept(runtime) == 0
+
+
+async def test_a_result_counts_once_more_if_it_has_a_value(tmp_path: Path) -> None:
+    """S1: the value is about as long as its text."""
+
+    @tool
+    def text() -> str:
+        """Say much."""
+        return "x" * 10_000
+
+    @tool
+    def value() -> list[str]:
+        """Return much."""
+        return ["x" * 10_000]
+
+    script = [calls("text"), says("done"), calls("value"), says("done")]
+    async with runtime_with(tmp_path, script, tools=[text, value]) as runtime:
+        kept = [0]
+        for _ in range(2):
+            await (await runtime.send("go")).result()
+            kept.append(_kept(runtime) - sum(kept))
+    assert [size // 10_000 for size in kept] == [0, 1, 2]
+
+
+class Counting(SqliteStore):
+    reads = 0
+
+    async def messages(self, *given: Any) -> Any:
+        self.reads += 1
+        return await super().messages(*given)
+
+
+async def test_the_next_turn_reads_no_messages_again(tmp_path: Path) -> None:
+    """S1"""
+    store = Counting(tmp_path / "chat.db")
+    async with runtime_with(tmp_path, [says("yes"), says("yes")], store=store) as runtime:
+        chat = await runtime.conversation()
+        for _ in range(2):
+            await (await chat.send("go")).result()
+    assert store.reads == 0

@@ -58,7 +58,9 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
     return open
 
 
-async def test_a_queued_turn_waits_for_a_process_that_has_its_model(opened: Open) -> None:
+async def test_a_queued_turn_waits_for_a_process_that_has_its_model(
+    opened: Open, caplog: pytest.LogCaptureFixture
+) -> None:
     """T13, T14: queue x missing model. It does not fail, says what it waits for, and begins where that is."""
     gate = asyncio.Event()
     async with opened(gate, "a", "b") as both:
@@ -73,6 +75,8 @@ async def test_a_queued_turn_waits_for_a_process_that_has_its_model(opened: Open
         async with asyncio.timeout(PATIENCE):
             assert (await one.turn(first.id).result()).text == "over"
         await asyncio.sleep(1.5)  # longer than the time that others get to start it
+        await one.driver.start_queued(queued.id)
+        assert caplog.text.count(f"turn {queued.id} stays in the queue") == 1  # however often it is tried
         assert await one.store.queue() == [queued.id]
         (waiting,) = await one.store.queued()
         assert (waiting.turn, needs_of(waiting)) == (queued.id, "a running process that has the model 'b'")

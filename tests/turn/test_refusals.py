@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from dragoman.turn.drivers.jobs import TurnLimits
 from dragoman.turn.plugin import Appender
 from dragoman.turn.view import TurnView
 from dragoman.wire.scripted import calls, fails, says
-from tests.runtimes import runtime_with
+from tests.runtimes import add, runtime_with
 
 
 @pytest.mark.parametrize(
@@ -237,6 +237,14 @@ async def test_what_a_turn_cannot_do_is_told(tmp_path: Path) -> None:
             await turn.answer(turn.question, "yes")  # type: ignore[arg-type]
         with pytest.raises(BadRequest, match=turn.question):
             await turn.arguments_for_hunks(turn.question, [0])
+        with pytest.raises(BadRequest, match="first"):
+            await turn.arguments_for_hunks(turn.question, ["first"])  # type: ignore[list-item]
+        with pytest.raises(NotFound, match="gone"):
+            await turn.steer([Text("see"), File("image/png", blob="gone")])
+        queued = await chat.send("later", queue=True)
+        with pytest.raises(NotFound, match="gone"):
+            await runtime.commands.change_queued(queued.id, [File("image/png", blob="gone")])
+        assert await queued.cancel()
         await turn.answer(turn.question, reply("yes"))
         with pytest.raises(ProviderError, match="down"):
             await turn.result()
@@ -255,6 +263,35 @@ async def test_what_a_turn_cannot_do_is_told(tmp_path: Path) -> None:
         with pytest.raises(BadRequest, match="no workspace to copy"):
             await runtime.fork(chat.id, question.id, own_folder=True)
         assert (await (await chat.rerun(question.id)).result()).text == "again"
+
+
+async def test_no_file_is_added_to_a_turn_that_cannot_be_read(tmp_path: Path) -> None:
+    """Its model is unknown, so nobody can tell whether it takes the file. A text is kept (M2 × S3)."""
+    async with runtime_with(tmp_path, [calls("add", a=1, b=1)], tools=[add], allow=()) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        with closing(sqlite3.connect(tmp_path / "chat.db")) as db, db:
+            db.execute("UPDATE facts SET body = '{}'")
+        with pytest.raises(Unreadable, match=turn.id):
+            await turn.steer([File("image/png", url="https://example.com/a.png")])
+        await turn.steer("stop")
+        assert [signal.kind for signal in await runtime.store.signals(turn.id)] == ["steer"]
+
+
+class TakesNoFile(ScriptedModel):
+    """A custom model that checks files, and nothing else of a message."""
+
+    def check_files(self, files: Sequence[File]) -> None:
+        raise BadRequest(f"No {files[0].media_type} here.")
+
+
+async def test_a_model_that_checks_only_files_is_asked_about_them(tmp_path: Path) -> None:
+    """M2"""
+    model = TakesNoFile([says("hi")])
+    async with Runtime(tmp_path / "chat.db", model=model) as runtime:
+        with pytest.raises(BadRequest, match=r"No image/png here\."):
+            await runtime.send([File("image/png", url="https://example.com/a.png")])
+        assert (await (await runtime.send("hello")).result()).text == "hi"
 
 
 async def test_a_dialect_that_is_gone_is_told_when_a_send_is_repeated(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from dragoman import allow_once
-from dragoman.errors import NotFound
+from dragoman.errors import NotFound, StoreUnavailable
 from dragoman.messages.message import Message, Text
 from dragoman.messages.questions import Question
 from dragoman.store.codecs import MESSAGE
@@ -46,6 +46,34 @@ async def test_who_answered_finds_it_read_also_where_somebody_else_reads_it() ->
     await answered
     assert signals.has_answer("ask_1")
     await looks
+
+
+class FirstGone:
+    """A store that is unreachable at first, and then has a question without an answer."""
+
+    gone = True
+
+    async def signals(self, turn: str) -> list[Signal]:
+        return [Signal(1, "answer", {"question": "ask_1"})]
+
+    async def question(self, id: str) -> Question:
+        if self.gone:
+            self.gone = False
+            raise StoreUnavailable("the store", "it is gone for a moment")
+        return Question(id, "conv_1", "turn_1", "call_1", "approve", "look", "", {}, "")
+
+
+async def test_an_answer_is_read_when_the_store_is_back_and_only_if_it_is_one(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """P6 × S2"""
+    signals = Signals("turn_1", cast("Store", FirstGone()), on_cancel=print)
+    with pytest.raises(StoreUnavailable):
+        await signals.collect()
+    assert not signals.has_read(1)
+    await signals.collect()
+    assert (signals.has_read(1), signals.has_answer("ask_1")) == (True, False)
+    assert "its question has no answer" in caplog.text
 
 
 class Rows:

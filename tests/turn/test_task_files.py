@@ -67,6 +67,23 @@ async def test_what_a_person_did_while_a_task_asked_them_is_theirs(work: Path) -
         assert (work / "mine.txt").read_text() == "what I made of it\n"
 
 
+async def test_a_call_beside_a_task_changed_only_its_own_file(work: Path) -> None:
+    """B3"""
+
+    def script(request: Request) -> Line:
+        beside = () if "inner" in _said(request) or _answered(request) else ("b.txt",)
+        writes = [calls("write_file", path=path, text="new\n") for path in beside]
+        return sum(writes, writes_in_a_task(request))
+
+    async with runtime_with(
+        work.parent, script, tools=[files_group()], agents=[CLERK], workspace=work
+    ) as runtime:
+        turn = await runtime.send("outer")
+        made = calls_of((await turn.result()).messages)
+        changed = {call.tool: [file.path for file in (await turn.diff(call.id)).files] for call in made}
+    assert changed == {"task": ["a.txt"], "write_file": ["b.txt"]}
+
+
 async def test_what_was_taken_back_in_one_of_them_is_taken_back_in_the_other(work: Path) -> None:
     async with house(work) as runtime:
         outer, inner = await _with_a_task(runtime, work)

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from dragoman import Agent, Runtime, Workspace, allow_always, allow_once
-from dragoman.errors import BadRequest, ConfigError, NotFound
+from dragoman.errors import BadRequest, ConfigError, NotFound, StoreUnavailable
 from dragoman.messages.questions import Question, Rule
+from dragoman.store.sqlite import SqliteStore
 from dragoman.tools.builtin import BUILTIN
 from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.wire.scripted import ScriptedModel, calls, says
@@ -230,6 +231,24 @@ async def test_a_fork_of_a_fork_has_its_own_copy_too(tmp_path: Path, folders: di
         await (await second.send("go")).result()
         assert (copy_of(runtime, second.id) / "note.txt").exists()
         assert written(folders) == []
+
+
+class Full(SqliteStore):
+    async def add_conversation(self, *_: Any) -> None:
+        raise StoreUnavailable("the store", "it is full")
+
+
+@pytest.mark.parametrize("place", [None, "snapshots"])
+async def test_a_fork_that_cannot_be_made_leaves_no_copy(
+    tmp_path: Path, folders: dict[str, Path], place: str | None
+) -> None:
+    """B3: the copies have no folder, or the store refuses the fork."""
+    options = {"store": Full(tmp_path / "chat.db"), "snapshot_folder": tmp_path / place if place else None}
+    async with opened(tmp_path, [says("hello")], **options) as runtime:
+        leaf = (await (await runtime.send("hi")).result()).messages[-1]
+        with pytest.raises(StoreUnavailable if place else BadRequest, match=r"full|snapshot_folder"):
+            await runtime.fork(leaf.conversation, leaf.id, own_folder=True)
+        assert runtime.services.workspaces.copies() == []
 
 
 async def test_nobody_reaches_the_folder_of_another_conversation(

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pydantic import JsonValue
 
 from dragoman.conversation.tree import Tree
-from dragoman.errors import BadRequest, ConfigError, DragomanError, NotFound
+from dragoman.errors import BadRequest, ConfigError, DragomanError, NotFound, Unreadable
 from dragoman.messages.media import CHAT, type_of
 from dragoman.messages.message import File, Message, Part
 from dragoman.sentences import sentence
@@ -65,10 +65,12 @@ async def check_added(services: Services, turn: str, message: Message) -> None:
     """
     try:
         name = options_in(await services.store.facts(turn)).started_with
-    except (DragomanError, ValueError):
-        if message.files:
+    except (DragomanError, ValueError) as error:
+        if not message.files:
+            return  # The turn is unreadable, so no model is known to compare with.
+        if isinstance(error, DragomanError):
             raise
-        return  # The turn is unreadable, so no model is known to compare with.
+        raise Unreadable("turn", turn, "this version does not know one of its facts") from error
     await check_attached(services.store, message)
     info = await services.store.conversation(message.conversation)
     name = name or _text(info.settings.get("model"))

@@ -233,10 +233,6 @@ class TaskDriver:
         present at the next check are returned.
         """
         found = await self._store.abandoned_turns(waiting=False)
-        moving = {row.id for row in found}
-        for signalled in await self._store.turns_with_signals(own=()):
-            if signalled.turn not in moving and await self._store.is_abandoned(signalled.turn):
-                found.append(await self._store.turn(signalled.turn))
         if not self._leaves_to_workers:
             return found
         before, self._given_up = self._given_up, {row.id for row in found if row.owner is None}

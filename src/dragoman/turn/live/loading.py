@@ -114,8 +114,6 @@ async def load_path(store: Store, conversation: str, leaf: str) -> list[Message]
 
 def _tip_of(tree: Tree, turn: str, message: str) -> str:
     """Return the newest message of the turn on its branch."""
-    if message not in tree:
-        raise NotFound("message", message)
     tip = message
     while own := [id for id in tree.children(tip) if tree[id].turn == turn]:
         tip = own[-1]
