@@ -259,6 +259,11 @@ LINES_OF_BOTH = b"1\n2\n3\n4\n5\n"
         ({"a": b"1\0"}, {"b": b"1\0"}, {"b": "a"}),
         ({"a": b"1\n2\n3\n\0"}, {"b": b"1\n2\n3\n\0\n"}, {}),
         ({"a/f": b"1\n", "b/g": b"1\n"}, {"c/g": b"1\n", "c/h": b"1\n"}, {"c/g": "b/g", "c/h": "a/f"}),
+        (  # too many to compare
+            {f"a{number}": b"1\n2\n3\n4\n5\n" for number in range(51)},
+            {f"b{number}": b"1\n2\n3\n4\n6\n" for number in range(50)},
+            {},
+        ),
         ({"a": b"1\n2\n3\n4\n"}, {"b": b"1\n2\n3\n", "c": b"1\n2\n3\n4\n5\n"}, {"c": "a"}),
     ],
 )

@@ -255,6 +255,18 @@ def test_the_rules_of_a_turn_are_forgotten_with_it(root: Path) -> None:
     assert paths_of(told) == ["b.txt"]
 
 
+def test_the_rules_of_a_folder_made_in_a_turn_hold_in_another_program(root: Path) -> None:
+    """B4: they are stored when the call ends that made it."""
+
+    def work() -> None:
+        (root / "new").mkdir()
+        (root / "new" / ".gitignore").write_text("*.log\n")
+
+    record(history_of(root), work)
+    files = [root / "new" / name for name in ("a.log", "b")]
+    assert paths_of(record(history_of(root), lambda: [file.write_text("x") for file in files])) == ["new/b"]
+
+
 @pytest.mark.parametrize("known", [False, True])
 def test_a_large_file_that_is_destroyed_is_told_before_and_after(root: Path, known: bool) -> None:
     """B1, B4: a notice before the call, a note with its diff, and one with the revert."""

@@ -178,13 +178,38 @@ def test_folders_that_move_and_fill_are_told_as_by_a_walk(root: Path, work: Call
             assert [change.path for change in again.changes] == [place]
 
 
-def test_a_file_with_two_names_is_always_looked_at(root: Path) -> None:
-    """The kernel reports no write by the name outside the folder (B1)."""
+@pytest.mark.parametrize("size", [4, 20_000_000])
+def test_a_file_with_two_names_is_always_looked_at(root: Path, size: int) -> None:
+    """The kernel reports no write by the name outside the folder (B1). A second walk reads no large file
+    again."""
+    os.truncate(root / "a.txt", size)
     outside = root.parent / "outside"
     outside.hardlink_to(root / "a.txt")
     watched = Watched(root)
+    watched.looks.walk_next()
+    assert watched.changed() == []
     outside.write_text("by another name\n")
     assert watched.changed() == ["a.txt"]
+
+
+def test_a_pipe_in_place_of_a_file_is_told_to_be_gone(root: Path) -> None:
+    """B1"""
+    watched = Watched(root)
+    (root / "a.txt").unlink()
+    os.mkfifo(root / "a.txt")
+    assert watched.changed() == ["a.txt"]
+
+
+def test_where_others_may_write_each_look_is_a_walk(watch: FolderWatch, caplog: pytest.LogCaptureFixture) -> None:
+    """The kernel reports no change on a network file system, and none in `/proc` (B1)."""
+    caplog.set_level("INFO")
+    place = Path("/proc/sys/fs/inotify")
+    Watched(place)
+    assert "cannot watch the workspace: a file system that others may write to (0x9fa0)" in caplog.text
+    opened = open_root(place)
+    watch.add("mounted/", opened.fd)
+    opened.close()
+    assert watch.failed == "mounted/ is on another file system"
 
 
 def test_ignore_rules_that_change_hold_from_the_next_turn_on(root: Path) -> None:
