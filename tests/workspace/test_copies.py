@@ -45,8 +45,8 @@ def test_a_folder_is_copied_up_to_the_limits(tmp_path: Path, links: int, size: i
     """What a link leads to is not copied, so it does not count. What a killed program left for a day is removed
     (B3)."""
     source, far, copy = tmp_path / "work", tmp_path / "far", tmp_path / "copies" / "one"
-    source.mkdir()
-    for file, length in ((source / "file", size), (far, MOST_BYTES + 1)):
+    (source / "deep").mkdir(parents=True)
+    for file, length in ((source / "deep" / "file", size), (far, MOST_BYTES + 1)):
         file.touch()
         os.truncate(file, length)
     for number in range(links):
@@ -57,8 +57,8 @@ def test_a_folder_is_copied_up_to_the_limits(tmp_path: Path, links: int, size: i
         folder.mkdir()
         os.utime(folder, (0, time.time() - hours * 3600))
     fits = (links, size) == (1, 0)
-    with nullcontext() if fits else pytest.raises(BadRequest, match="more than 2 files, or more than 5 GB"):
-        copy_folder(source, copy, replace(DEFAULT_LIMITS, files=2))
+    with nullcontext() if fits else pytest.raises(BadRequest, match="more than 3 files, or more than 5 GB"):
+        copy_folder(source, copy, replace(DEFAULT_LIMITS, files=3))
     assert [copy.exists(), killed.exists(), running.exists()] == [fits, not fits, True]
 
 

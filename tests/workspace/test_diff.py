@@ -71,6 +71,8 @@ def test_of_a_long_text_only_what_changed_is_told(edited: set[int]) -> None:
         assert sum(i2 - i1 + j2 - j1 for _, i1, i2, j1, j2 in codes) == len(unique)
     assert opcodes_of(old, old) == [("equal", 0, 150, 0, 150)]
     assert matching_lines(old, replaced) == [(n, n) for n in range(150) if n not in edited]
+    others = [f"other {n}" for n in range(150)]
+    assert matching_lines(old, [*others, "1", *others]) == [(1, 150)]
 
 
 def _patched(old: str, diff: str) -> str:

@@ -471,6 +471,10 @@ def test_a_file_that_moved_in_two_calls_goes_back_under_both_names(root: Path) -
     ]
     parts = limited([one for one in told if one is not None], ["b.txt"], history.contents)
     assert [paths_of(one) for one in parts] == [["b.txt"], ["a.txt"]]
+    told.append(record(history, lambda: (root / "b.txt").write_text("other"), call="three", turn="turn_2"))
+    told.append(record(history, (root / "run.sh").unlink, call="four"))
+    parts = limited([one for one in told if one is not None], ["b.txt"], history.contents)
+    assert [paths_of(one) for one in parts] == [["b.txt"], ["a.txt"], ["b.txt"]]
 
 
 def test_a_pipe_in_place_of_a_file_is_asked_about_and_gives_way_to_force(root: Path) -> None:
