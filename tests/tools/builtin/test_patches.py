@@ -144,6 +144,9 @@ def test_every_file_of_a_patch_has_to_be_allowed() -> None:
     patterns = apply_patch.patterns(arguments)
     assert list(patterns) == ["a.txt", "new/n.txt", "sub/b.py", "tools/c.py"]
     assert changes_program(apply_patch.permission, patterns)
+    assert [rule.pattern for rule in apply_patch.always_wider(arguments)] == ["*"]
+    arguments = {"patch": patch.replace("AGENTS.md", "docs/n.txt")}
+    assert [rule.pattern for rule in apply_patch.always_wider(arguments)] == ["docs/*", "*"]
     with pytest.raises(ToolFailed):
         apply_patch.patterns({"patch": "what it touches cannot be told"})
 
@@ -179,7 +182,7 @@ TWO = Hunk(["a", ""], ["a", "b", ""], after=["class A:", "def f():"]), Hunk(["c"
         (f"{F}@@ -2 +2 @@\n-a\n+b\n-- x", [changed(Hunk(["a", "- x"], ["b"], at=1, left=-1))]),
         (f"{F}@@ def f(): @@\n-a\n+b", [changed(Hunk(["a"], ["b"], after=["def f():"], left=-1))]),
         (f"{F}@@\n-a\n+b", [changed(Hunk(["a"], ["b"], left=-1))]),
-        (f"{F}@@ -1 +1 @@\n--- x\n++++ y\nindex 1", [changed(Hunk(["-- x"], ["+++ y"], at=0))]),
+        (f"{F}@@ -1 +1 @@\n--- x\n+++ y\nindex 1", [changed(Hunk(["-- x"], ["++ y"], at=0))]),
         (f"{RENAMED}--- a/f\n+++ b/g\n@@ -1 +1 @@\n-a\n+b", [changed(AB, to="g")]),
         (
             f"{RENAMED}--- a/h\n+++ b/h\n@@ -1 +1 @@\n-a\n+b",
@@ -237,6 +240,14 @@ async def test_a_place_that_is_not_the_only_one_by_its_words_is_refused(root: Pa
     assert "2 times" in await refused(
         root, edit_file, path="code.py", old="x = 1\n", new="x = 2\n", version=word
     )
+
+
+async def test_each_place_by_its_words_is_changed_if_all_are_meant(root: Path) -> None:
+    """C6"""
+    (root / "code.py").write_text("if x:\n\ty\nz\n  if x:\n  \ty\n")
+    edit = {"old": "if x:\ny\n", "new": "if y:\n", "version": await version(root, "code.py")}
+    await told(root, edit_file, path="code.py", everywhere=True, **edit)
+    assert (root / "code.py").read_text() == "if y:\nz\n  if y:\n"
 
 
 async def test_several_edits_are_made_together_or_not_at_all(root: Path) -> None:
