@@ -287,9 +287,13 @@ async def test_a_store_that_is_away_or_closed_says_so(tmp_path: Path, postgres: 
         await away.schema_state()
     with pytest.raises(ConfigError, match="Cannot open the queue of turns"):
         await away.job_queue().open()
-    with pytest.raises(StoreUnavailable, match="the queue of turns is closed"):
-        await away.job_queue().put("turn_1")
     async with opened_store(postgres.url(schema_of(tmp_path))) as store:
+        jobs = store.job_queue()
+        await jobs.open()
+        assert await jobs.waiting() == (0, 0.0)
+        await jobs.close()
+        with pytest.raises(StoreUnavailable, match="the queue of turns is closed"):
+            await jobs.waiting()
         written = store._write(lambda db: None)
         for task in store._writes:  # as the loop of a program does that ends
             task.cancel()

@@ -100,7 +100,9 @@ def test_no_link_on_the_way_is_followed_and_no_folder_stays_open(root: Path) -> 
             pass
         with pytest.raises(FileNotFoundError), open_folder(root, ["none"]):
             pass
-    assert (root / "folder" / "new" / "deep" / "file").read_bytes() == b"x"
+    made, plain = root / "folder" / "new" / "deep" / "file", root / "plain"
+    plain.touch()
+    assert (made.read_bytes(), made.stat().st_mode) == (b"x", plain.stat().st_mode)
     assert open_files(root) == []
 
 

@@ -310,7 +310,8 @@ def test_a_revert_that_breaks_off_is_finished_after_a_kill_and_undone_otherwise(
     """B3 × S3: and not begun again later."""
     before = picture(root)
     history = history_of(root)
-    told = record(history, lambda: [(root / name).write_text("by the call") for name in ("a.txt", "run.sh")])
+    names = ("a.txt", "src/b.py")
+    told = record(history, lambda: [(root / name).write_text("by the call") for name in names])
     assert told is not None
     after = picture(root)
 
@@ -318,7 +319,7 @@ def test_a_revert_that_breaks_off_is_finished_after_a_kill_and_undone_otherwise(
         if step == 1:
             assert picture(root) not in (before, after)
             if error is Killed:
-                (root / ".dragoman-0123456789abcdef").write_text("half of it")
+                (root / "src" / ".dragoman-0123456789abcdef").write_text("half of it")
             raise error
 
     with pytest.raises(error):

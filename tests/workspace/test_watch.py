@@ -284,6 +284,17 @@ def test_what_a_person_excludes_in_their_clone_holds_from_the_next_turn_on(root:
     assert [change.path for change in told.changes] == ["b"]
 
 
+def test_a_history_that_is_closed_watches_nothing(root: Path) -> None:
+    """B1: the system gives each user few watches."""
+    kind = Path("anon_inode:inotify")
+    before = open_files(kind)
+    history = history_of(root, watch_from=0)
+    record(history, lambda: None)
+    assert len(open_files(kind)) == len(before) + 1
+    history.close()
+    assert open_files(kind) == before
+
+
 @pytest.mark.parametrize("watch_from", [0, 10**9])
 def test_a_file_in_place_of_an_ignored_folder_is_seen(root: Path, watch_from: int) -> None:
     """B1: a rule for folders hides no file of that name."""

@@ -167,7 +167,7 @@ class SnapshotFile:
         query = "SELECT path, kind, mode, object, size, changed, bytes, inode FROM files"
         values: list[str] = []
         if path is not None:
-            values = [*accumulate(path.split("/"), lambda above, name: f"{above}/{name}")]
+            values = [*accumulate(path.split("/"), "{}/{}".format)]
             query += f" WHERE path IN ({', '.join('?' * len(values))}) OR (path > ? AND path < ?)"
             values += [f"{path}/", f"{path}0"]  # 0 comes right after the slash
         for found, kind, mode, object, size, *status in self.db.execute(query, values).fetchall():
