@@ -196,6 +196,12 @@ def test_a_patch_is_read_as_it_is_meant(patch: str, parsed: list[FilePatch]) -> 
     assert parse_patch(patch) == parsed
 
 
+def test_a_hunk_is_applied_where_it_is_after_those_before_it() -> None:
+    """C6: of lines that repeat themselves, the nearest to its number counts."""
+    (patch,) = parse_patch(f"{F}@@ -1,1 +1,3 @@\n+x\n+x\n a\n@@ -4,1 +6,2 @@\n a\n+b\n")
+    assert apply_hunks(patch, "a\n" * 6)[0] == "x\nx\na\na\na\na\nb\na\na\n"
+
+
 LINES = st.lists(st.sampled_from(["a", "b", "", "  c", "-- d", "++ e", "@@"]), max_size=25)
 
 
@@ -248,6 +254,14 @@ async def test_each_place_by_its_words_is_changed_if_all_are_meant(root: Path) -
     edit = {"old": "if x:\ny\n", "new": "if y:\n", "version": await version(root, "code.py")}
     await told(root, edit_file, path="code.py", everywhere=True, **edit)
     assert (root / "code.py").read_text() == "if y:\nz\n  if y:\n"
+
+
+async def test_new_lines_get_the_longest_indentation_that_they_begin_with(root: Path) -> None:
+    """C6: tabs in place of spaces, at each depth."""
+    (root / "code.py").write_text("\tif x:\n\t\treturn 1\n")
+    edit = {"old": "if x:\n    return 1\n", "new": "if x:\n    return 2\n"}
+    await told(root, edit_file, path="code.py", **edit, version=await version(root, "code.py"))
+    assert (root / "code.py").read_text() == "\tif x:\n\t\treturn 2\n"
 
 
 async def test_several_edits_are_made_together_or_not_at_all(root: Path) -> None:
