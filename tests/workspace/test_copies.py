@@ -42,8 +42,8 @@ def test_what_somebody_deletes_meanwhile_stops_no_copy(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("links", "size"), [(1, 0), (2, 0), (1, MOST_BYTES + 1)])
 def test_a_folder_is_copied_up_to_the_limits(tmp_path: Path, links: int, size: int) -> None:
-    """What a link leads to is not copied, so it does not count. What a killed program left for a day is removed
-    (B3)."""
+    """What a link leads to is not copied, so it does not count. What a killed program left a day ago is
+    removed (B3)."""
     source, far, copy = tmp_path / "work", tmp_path / "far", tmp_path / "copies" / "one"
     (source / "deep").mkdir(parents=True)
     for file, length in ((source / "deep" / "file", size), (far, MOST_BYTES + 1)):

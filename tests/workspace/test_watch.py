@@ -201,7 +201,9 @@ def test_a_pipe_in_place_of_a_file_is_told_to_be_gone(root: Path) -> None:
     assert watched.changed() == ["a.txt"]
 
 
-def test_where_others_may_write_each_look_is_a_walk(watch: FolderWatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_where_others_may_write_each_look_is_a_walk(
+    watch: FolderWatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """The kernel reports no change on a network file system, and none in `/proc` (B1)."""
     caplog.set_level("INFO")
     place = Path("/proc/sys/fs/inotify")

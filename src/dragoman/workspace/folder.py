@@ -88,7 +88,7 @@ class OpenFolder:
 
     @contextmanager
     def _opened(self, name: str) -> Iterator[int]:
-        """Open an entry, and close it after the block. If it is a folder, `fdopen` fails, and leaves it open."""
+        """Open an entry, and close it after the block. `fdopen` alone would leave a folder open."""
         fd = self.open(name, os.O_RDONLY | _NO_WAIT)
         try:
             yield fd

@@ -195,8 +195,7 @@ class ConversationConformance(Suite):
                 assert await store.call(call.id) == (call, "conv_1", None)
 
     async def test_calls_of_a_program_are_read_in_their_order(self, tmp_path: Path) -> None:
-        """The files of their results, and of the program's own, are mentioned as long as these are there (G1 ×
-        S4)."""
+        """The files of their results, and of the program's own, are mentioned as long as they exist (S4)."""
         async with self.opened(tmp_path) as store:
             await scene.asked(store)
             key = await store.put_blob(b"a picture")
