@@ -16,6 +16,7 @@ from dragoman.errors import ConfigError, StoreUnavailable
 from dragoman.messages.message import File, Message, Text
 from dragoman.store.sql.database import Operation
 from dragoman.store.sqlite import SqliteStore
+from dragoman.store.sqlite.readers import translate
 from dragoman.store.store import StoredEvent
 
 T = TypeVar("T")
@@ -34,6 +35,15 @@ def overwrite_table(path: Path, table: str) -> None:
     with path.open("r+b") as file:
         file.seek((page - 1) * size)
         file.write(b"\xff" * size)
+
+
+def test_each_kind_of_a_fault_is_told_as_that_fault(tmp_path: Path) -> None:
+    """S2: SQLite says more precisely what it could not do."""
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = sqlite3.SQLITE_IOERR_WRITE
+    assert isinstance(translate(error, tmp_path), StoreUnavailable)
+    error.sqlite_errorcode = sqlite3.SQLITE_ERROR
+    assert translate(error, tmp_path) is error
 
 
 async def test_a_file_that_another_program_locks_is_waited_for_and_then_given_up(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.store.sqlite.owner import Owner
+from tests.workspace.folders import open_files
 
 LEASE = 3600.0  # no lease is renewed automatically during a test
 
@@ -53,6 +54,7 @@ def test_what_the_dead_left_is_swept_by_the_next(tmp_path: Path) -> None:
     assert not (tmp_path / "run_dead_1.lock").exists()
     other = Owner(tmp_path, lease=LEASE)
     assert {path.stem for path in tmp_path.glob("*.lock")} == {living.name, other.name}
+    assert (tmp_path / f"{living.name}.lock").stat().st_mode & 0o077 == 0
     living.close()
     other.close()
 
@@ -73,6 +75,7 @@ def test_owners_that_are_born_together_do_not_sweep_each_other(tmp_path: Path) -
     assert all(owners[0].alive(owner.name) for owner in owners)
     for owner in owners:
         owner.close()
+    assert open_files(tmp_path) == []
 
 
 def test_an_owner_that_renews_no_lease_is_not_alive_until_it_does(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from pydantic import JsonValue
 
 from dragoman import Runtime, ScriptedModel, tool
 from dragoman.conversation.tree import Conversation
-from dragoman.errors import BadRequest, ConfigError, StoreUnavailable
+from dragoman.errors import BadRequest, ConfigError, EngineError, StoreUnavailable
 from dragoman.store.address import StoreServer, store_address
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.postgres.database import translate
@@ -266,6 +266,70 @@ async def test_a_password_is_shown_nowhere(tmp_path: Path) -> None:
     shown = f"{refused.value}{refused.value.__cause__}{store_address(url)}{store_address(url)!r}"
     assert "hunter2" not in shown
     assert "127.0.0.1:1" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("postgresql://[::1/chat", "address of the store is not valid"),
+        ("postgresql://db/chat?schema=Our-own", "lowercase letters, digits and underscores"),
+    ],
+)
+def test_an_address_without_sense_is_refused(url: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        PostgresStore(url)
+
+
+async def test_a_store_that_is_away_or_closed_says_so(tmp_path: Path, postgres: Server) -> None:
+    """S2: and so does its queue of turns."""
+    away = PostgresStore("postgresql://127.0.0.1:1/none")
+    with pytest.raises(ConfigError, match="Cannot open the store"):
+        await away.schema_state()
+    with pytest.raises(ConfigError, match="Cannot open the queue of turns"):
+        await away.job_queue().open()
+    async with opened_store(postgres.url(schema_of(tmp_path))) as store:
+        jobs = store.job_queue()
+        await jobs.open()
+        assert await jobs.waiting() == (0, 0.0)
+        await jobs.close()
+        with pytest.raises(StoreUnavailable, match="the queue of turns is closed"):
+            await jobs.waiting()
+        written = store._write(lambda db: None)
+        for task in store._writes:  # as the loop of a program does that ends
+            task.cancel()
+        with pytest.raises(EngineError, match="ended before it was written"):
+            await asyncio.wait_for(written, PATIENCE)
+    with pytest.raises(EngineError, match="cannot read from it"):
+        await store.conversations()
+    with pytest.raises(EngineError, match="cannot write to it"):
+        await store.add_conversation(scene.CONVERSATION)
+
+
+async def test_who_lost_its_connection_or_its_row_has_them_again(tmp_path: Path, postgres: Server) -> None:
+    """N4: until then it looks for writes by itself, and another process may take over its turns."""
+    url = postgres.url(schema_of(tmp_path))
+    store = PostgresStore(url, lease=4.0)
+    await store.open()
+    try:
+        async with opened_store(url) as other, asyncio.timeout(PATIENCE):
+            await scene.begun(store)
+            while await store.has_new_writes():
+                pass
+            assert store._session._connection is not None
+            process = store._session._connection.get_server_pid()
+            await other._run("remove_owner", name=store._owner_name)
+            async with other._connection() as connection:
+                await connection.execute("SELECT pg_terminate_backend($1)", process)
+            assert await other.is_abandoned("turn_1")
+            with suppress(StoreUnavailable):
+                await store.has_new_writes()
+            assert await store.has_new_writes()
+            while await other.is_abandoned("turn_1"):  # noqa: ASYNC110 - it renews its lease now and then
+                await asyncio.sleep(0.05)
+            async with store._chore("any") as ours:
+                assert ours
+    finally:
+        await store.close()
 
 
 async def test_two_that_count_up_at_once_lose_nothing(tmp_path: Path, postgres: Server) -> None:

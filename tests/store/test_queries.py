@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.store import sql, sqlite
-from dragoman.store.sql.texts import chunks
+from dragoman.store.sql.texts import chunks, snippet_of
 from dragoman.store.sqlite.readers import migrations, queries, schema
 
 
@@ -127,3 +127,8 @@ def test_a_long_text_is_in_rows_that_overlap_and_none_is_inside_another(sizes: l
     rows = [*chunks(text)]
     assert [len(row) for row in rows] == sizes
     assert "".join([*rows[:1], *(row[200:] for row in rows[1:])]) == text
+
+
+def test_where_only_folded_words_match_a_snippet_is_the_beginning() -> None:
+    """S1"""
+    assert snippet_of(f"Straße {'x' * 200}", ["STRASSE"]) == f"Straße {'x' * 113}…"

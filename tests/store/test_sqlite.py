@@ -29,6 +29,7 @@ from tests.patience import PATIENCE
 from tests.runtimes import with_tables
 from tests.store.conformance import Noun, StoreConformance, scene
 from tests.store.conformance.search import SearchConformance
+from tests.workspace.folders import open_files
 
 DAMAGE: dict[Noun, str] = {
     "conversation": "UPDATE conversations SET settings = '{\"mode\": ' WHERE id = ?",
@@ -178,6 +179,7 @@ async def test_what_is_in_the_way_in_the_folder_beside_a_store_is_named(tmp_path
     (tmp_path / "chat.db.files").mkdir()
     (tmp_path / "chat.db.files" / "owners").write_text("not a folder")
     await refused(tmp_path / "chat.db", "Cannot open the store", "owners: File exists; see that its folder")
+    assert open_files(tmp_path) == []
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="nothing is read-only to root")

@@ -9,6 +9,18 @@ from typing import Any
 import pytest
 
 from dragoman import Rule, tool
+from dragoman.messages.questions import (
+    Answer,
+    Kind,
+    Question,
+    allow_for_conversation,
+    allow_once,
+    reject,
+    release,
+    stop,
+    withhold,
+)
+from dragoman.tools.approval import choices_for
 from dragoman.tools.authorize import Ask, Authority, Refuse, Run, authorize, may_be_shown
 
 
@@ -65,3 +77,20 @@ def test_what_a_tool_finds_is_shown_unless_a_rule_covers_it(where: str, rule: Ru
     if where == "grants" and rule.action == "ask":
         return  # nobody gives such a rule
     assert may_be_shown(look, "a", Authority(**found)) is shown
+
+
+@pytest.mark.parametrize(
+    ("kind", "answers"),
+    [
+        ("approve", {"once": allow_once(), "reject": reject(), "stop": stop()}),
+        ("run", {"once": allow_once(), "reject": reject()}),
+        ("interrupted", {"once": allow_once(), "reject": reject()}),
+        ("loop", {"once": allow_once(), "conversation": allow_for_conversation(), "stop": stop()}),
+        ("review", {"release": release(), "withhold": withhold()}),
+        ("tool", {}),
+    ],
+)
+def test_each_question_has_the_buttons_that_answer_it(kind: Kind, answers: dict[str, Answer]) -> None:
+    """One that no rule would spare has none for always, and one that needs words has none."""
+    question = Question("ask_1", "conv_1", "turn_1", "call_1", kind, "look", "May it?", {}, "hash")
+    assert {id: choice.answer for id, choice in choices_for(question).items()} == answers

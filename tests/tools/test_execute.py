@@ -7,6 +7,8 @@ import contextvars
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import CancelledError
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -261,17 +263,20 @@ async def test_a_question_ends_with_the_call_that_asked_it() -> None:
     assert await asyncio.to_thread(ended.wait, PATIENCE)
 
 
-async def test_a_call_that_is_over_asks_nothing_more() -> None:
-    """A thread that asks too late is released, too (T6, C8)."""
+async def test_a_call_that_is_over_asks_nothing_more(tmp_path: Path) -> None:
+    """A thread that asks too late is released, too, and starts no program (T6, C8)."""
     bench, started, go_on, ended = Bench(), threading.Event(), threading.Event(), threading.Event()
+    bench.workspace = tmp_path
 
     @tool
     def asks(context: ToolContext) -> str:
         """Asks late."""
         started.set()
         go_on.wait(PATIENCE)
+        with suppress(CancelledError):
+            context.ask("Well?")
         try:
-            return str(context.ask("Well?"))
+            return str(context.run(["touch", "late"]))
         finally:
             ended.set()
 
@@ -281,6 +286,7 @@ async def test_a_call_that_is_over_asks_nothing_more() -> None:
     go_on.set()
     assert await asyncio.to_thread(ended.wait, PATIENCE)
     assert bench.questions == []
+    assert not (tmp_path / "late").exists()
 
 
 async def _cancelled(task: asyncio.Task[Any]) -> None:

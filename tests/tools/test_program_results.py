@@ -39,6 +39,7 @@ def add(a: int, b: int) -> int:
         (f"print('x' * {MOST})\nprint('yy')", True, "x\n[4 more characters were printed.]\n"),
         (f"{ANY}await f(1, 2)", False, "~~\nTypeError: add() takes keyword arguments only"),
         (f"{ANY}await f(a={{1}}, b=2)", False, "Object of type set is not JSON serializable"),
+        (f"{ANY}await f(a=float('nan'), b=2)", False, "Out of range float values are not JSON compliant"),
         (f"{ANY}await f(a='x' * {MOST}, b=2)", False, f"add(): the arguments exceed {MOST} characters"),
         ("1 / 0", False, "ZeroDivisionError: division by zero"),
         ("await add(a=1, b=2)\n1 / 0", False, "\nThe program made 1 call until then. They are not undone."),
@@ -55,7 +56,7 @@ async def test_a_program_ends_with_what_it_found(tmp_path: Path, code: str, ende
     script = [calls("run_program", code=code), says("done")]
     call = calls_of((await play(tmp_path, script, tools=[add, "programs"])).messages)[0]
     assert call.result is not None
-    assert call.result.text.endswith(told)
+    assert call.result.text.removesuffix(": nan").endswith(told)  # a newer Python names the number
     assert call.state is (CallState.COMPLETED if ended else CallState.FAILED)
 
 

@@ -195,6 +195,23 @@ async def test_what_is_put_off_can_be_begun_now() -> None:
     assert (await jobs.waiting())[0] == 1
 
 
+async def test_turns_begin_in_the_order_they_came_and_urgent_ones_first() -> None:
+    jobs, begun = MemoryJobs(), list[str]()
+
+    async def begin(turn: str) -> None:
+        for _ in range(2):
+            begun.append(turn)
+            await asyncio.sleep(0)  # no other turn has the place
+        if len(begun) == 8:
+            working.cancel()
+
+    for turn in ("turn_2", "turn_1", "turn_4", "turn_3"):
+        await jobs.put(turn, urgent=turn > "turn_2")
+    working = asyncio.ensure_future(jobs.work(begin, places=1))
+    await asyncio.wait({working})
+    assert begun == [turn for turn in ("turn_4", "turn_3", "turn_2", "turn_1") for _ in range(2)]
+
+
 async def test_a_turn_that_waits_for_a_person_holds_no_place(opened: Opened) -> None:
     """A turn that waits for a user holds no slot, and resumes with every event once when the answer comes
     (N2)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -41,18 +42,24 @@ def test_what_somebody_deletes_meanwhile_stops_no_copy(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("links", "size"), [(1, 0), (2, 0), (1, MOST_BYTES + 1)])
 def test_a_folder_is_copied_up_to_the_limits(tmp_path: Path, links: int, size: int) -> None:
-    """What a link leads to is not copied, so it does not count (B3)."""
+    """What a link leads to is not copied, so it does not count. What a killed program left a day ago is
+    removed (B3)."""
     source, far, copy = tmp_path / "work", tmp_path / "far", tmp_path / "copies" / "one"
-    source.mkdir()
-    for file, length in ((source / "file", size), (far, MOST_BYTES + 1)):
+    (source / "deep").mkdir(parents=True)
+    for file, length in ((source / "deep" / "file", size), (far, MOST_BYTES + 1)):
         file.touch()
         os.truncate(file, length)
     for number in range(links):
         (source / f"link {number}").symlink_to(far)
+    copy.parent.mkdir()
+    killed, running = (copy.with_name(f"{name}.part") for name in ("killed", "running"))
+    for folder, hours in ((killed, 25), (running, 23)):
+        folder.mkdir()
+        os.utime(folder, (0, time.time() - hours * 3600))
     fits = (links, size) == (1, 0)
-    with nullcontext() if fits else pytest.raises(BadRequest, match="more than 2 files, or more than 5 GB"):
-        copy_folder(source, copy, replace(DEFAULT_LIMITS, files=2))
-    assert copy.exists() is fits
+    with nullcontext() if fits else pytest.raises(BadRequest, match="more than 3 files, or more than 5 GB"):
+        copy_folder(source, copy, replace(DEFAULT_LIMITS, files=3))
+    assert [copy.exists(), killed.exists(), running.exists()] == [fits, not fits, True]
 
 
 def test_what_cannot_be_copied_is_told_and_nothing_is_left(tmp_path: Path) -> None:

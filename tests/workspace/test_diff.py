@@ -71,6 +71,8 @@ def test_of_a_long_text_only_what_changed_is_told(edited: set[int]) -> None:
         assert sum(i2 - i1 + j2 - j1 for _, i1, i2, j1, j2 in codes) == len(unique)
     assert opcodes_of(old, old) == [("equal", 0, 150, 0, 150)]
     assert matching_lines(old, replaced) == [(n, n) for n in range(150) if n not in edited]
+    others = [f"other {n}" for n in range(150)]
+    assert matching_lines(old, [*others, "1", *others]) == [(1, 150)]
 
 
 def _patched(old: str, diff: str) -> str:
@@ -259,6 +261,11 @@ LINES_OF_BOTH = b"1\n2\n3\n4\n5\n"
         ({"a": b"1\0"}, {"b": b"1\0"}, {"b": "a"}),
         ({"a": b"1\n2\n3\n\0"}, {"b": b"1\n2\n3\n\0\n"}, {}),
         ({"a/f": b"1\n", "b/g": b"1\n"}, {"c/g": b"1\n", "c/h": b"1\n"}, {"c/g": "b/g", "c/h": "a/f"}),
+        (  # too many to compare
+            {f"a{number}": b"1\n2\n3\n4\n5\n" for number in range(51)},
+            {f"b{number}": b"1\n2\n3\n4\n6\n" for number in range(50)},
+            {},
+        ),
         ({"a": b"1\n2\n3\n4\n"}, {"b": b"1\n2\n3\n", "c": b"1\n2\n3\n4\n5\n"}, {"c": "a"}),
     ],
 )

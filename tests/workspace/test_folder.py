@@ -55,9 +55,15 @@ def test_a_file_is_read_up_to_the_limit(folder: OpenFolder) -> None:
     for most, size in ((3000, 2000), (2000, 2000), (1998, 1999)):
         data, before, after = folder.read_with_status("file", most)
         assert (len(data), before.st_size, after.st_size) == (size, 2000, 2000)
+    with pytest.raises(ToolFailed, match="cannot write 'none'"):
+        folder.mode("none")
+    opened = open_files(folder.path)
     for name in ("folder", "pipe", "link"):
+        with pytest.raises((OSError, ToolFailed)):
+            folder.read(name, 2000)
         with pytest.raises(OSError, match=r"directory|regular file|symbolic links"):
             folder.read_with_status(name, 2000)
+    assert open_files(folder.path) == opened == [str(folder.path)]
     assert stat.S_ISLNK(folder.status("link").st_mode)
     assert folder.target("link") == "file"
 
@@ -94,7 +100,9 @@ def test_no_link_on_the_way_is_followed_and_no_folder_stays_open(root: Path) -> 
             pass
         with pytest.raises(FileNotFoundError), open_folder(root, ["none"]):
             pass
-    assert (root / "folder" / "new" / "deep" / "file").read_bytes() == b"x"
+    made, plain = root / "folder" / "new" / "deep" / "file", root / "plain"
+    plain.touch()
+    assert (made.read_bytes(), made.stat().st_mode) == (b"x", plain.stat().st_mode)
     assert open_files(root) == []
 
 

@@ -151,13 +151,14 @@ def test_what_an_interrupted_call_hid_is_not_gone(root: Path) -> None:
     assert "a.txt" not in [change.path for one in again.of_turns(["turn_1"]) for change in one.changes]
 
 
-def test_where_the_earlier_rules_are_unknown_no_old_file_looks_new(root: Path) -> None:
+@pytest.mark.parametrize("rules", ["\n", "old.txt\na.txt\n"])
+def test_where_the_earlier_rules_are_unknown_no_old_file_looks_new_or_gone(root: Path, rules: str) -> None:
     """An older version did not store the rules of a turn whose program died (B1 × S4)."""
     (root / ".gitignore").write_text("old.txt\n")
     (root / "old.txt").write_text("hidden")
     history = history_of(root)
     history.begin(conversation="conv_1", turn="turn_1", step=1, call="c", paths=None)
-    (root / ".gitignore").write_text("\n")
+    (root / ".gitignore").write_text(rules)
     (root / "a.txt").write_text("changed")
     history.close()
     with closing(sqlite3.connect(history.file, isolation_level=None)) as db:
@@ -166,6 +167,7 @@ def test_where_the_earlier_rules_are_unknown_no_old_file_looks_new(root: Path) -
     history.settle("turn_1")
     (told,) = history.of_conversation("conv_1")
     assert paths_of(told) == [".gitignore", "a.txt"]
+    assert None not in [change.after for change in told.changes]
     assert told.notes == (INTERRUPTED, "the ignore rules changed meanwhile: new files are not told")
 
 
@@ -253,6 +255,18 @@ def test_the_rules_of_a_turn_are_forgotten_with_it(root: Path) -> None:
         history, lambda: [(root / name).write_text("x") for name in ("a.txt", "b.txt")], turn="turn_2"
     )
     assert paths_of(told) == ["b.txt"]
+
+
+def test_the_rules_of_a_folder_made_in_a_turn_hold_in_another_program(root: Path) -> None:
+    """B4: they are stored when the call ends that made it."""
+
+    def work() -> None:
+        (root / "new").mkdir()
+        (root / "new" / ".gitignore").write_text("*.log\n")
+
+    record(history_of(root), work)
+    files = [root / "new" / name for name in ("a.log", "b")]
+    assert paths_of(record(history_of(root), lambda: [file.write_text("x") for file in files])) == ["new/b"]
 
 
 @pytest.mark.parametrize("known", [False, True])

@@ -253,15 +253,38 @@ def test_a_folder_that_cannot_be_looked_through_is_said(root: Path, limits: Snap
     assert told.changes == ()
 
 
-def test_what_a_killed_program_did_to_a_folder_that_is_too_big_by_now_is_not_told(root: Path) -> None:
+def test_what_a_call_did_to_a_folder_that_it_made_too_big_is_told_where_it_was_named(root: Path) -> None:
+    """B1: the folder is not looked through again for a while, even if it is smaller by then."""
+    history = history_of(root, limits=SnapshotLimits(files=8))
+    about = {"conversation": "conv_1", "turn": "turn_1", "step": 1, "paths": ["a.txt"], "everything": True}
+    assert history.begin(**about, call="one") == []  # type: ignore[arg-type]
+    for name in ("a.txt", "new", "newer"):
+        (root / name).write_text("by the call")
+    told = history.end("turn_1", "one")
+    assert told is not None
+    why = "the folder has more than 8 files that are not ignored: what "
+    assert paths_of(told) == ["a.txt"]
+    assert told.notes == (f"{why}was changed beside what was named is not recorded",)
+    (root / "new").unlink()
+    notes = history.begin(**about, call="two")  # type: ignore[arg-type]
+    assert notes == [f"{why}this call changes beside what it names is not recorded"]
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_what_a_killed_program_did_to_a_folder_that_is_too_big_by_now_is_told_where_it_was_named(
+    root: Path, named: bool
+) -> None:
     """B1 × S3"""
-    history_of(root).begin(conversation="conv_1", turn="turn_1", step=1, call="c", paths=None)
+    about = {"conversation": "conv_1", "turn": "turn_1", "step": 1, "call": "c", "everything": True}
+    history_of(root).begin(**about, paths=["run.sh"] if named else None)  # type: ignore[arg-type]
     (root / "a.txt").write_text("changed")
+    (root / "run.sh").write_text("changed")
     history = history_of(root, limits=SnapshotLimits(files=3))
     history.settle("turn_1")
     (told,) = history.of_conversation("conv_1")
-    assert (told.notes[0], told.changes, len(told.notes)) == (INTERRUPTED, (), 2)
-    assert told.notes[1].endswith(": what was changed is not recorded")
+    assert (told.notes[0], paths_of(told), len(told.notes)) == (INTERRUPTED, ["run.sh"] * named, 2)
+    beside = " beside what was named" * named
+    assert told.notes[1].endswith(f": what was changed{beside} is not recorded")
     history.settle("turn_1")
     assert history.of_conversation("conv_1") == [told]
 
@@ -288,13 +311,16 @@ def test_a_revert_that_breaks_off_is_finished_after_a_kill_and_undone_otherwise(
     """B3 × S3: and not begun again later."""
     before = picture(root)
     history = history_of(root)
-    told = record(history, lambda: [(root / name).write_text("by the call") for name in ("a.txt", "run.sh")])
+    names = ("a.txt", "src/b.py")
+    told = record(history, lambda: [(root / name).write_text("by the call") for name in names])
     assert told is not None
     after = picture(root)
 
     def stop(step: int) -> None:
         if step == 1:
             assert picture(root) not in (before, after)
+            if error is Killed:
+                (root / "src" / ".dragoman-0123456789abcdef").write_text("half of it")
             raise error
 
     with pytest.raises(error):
@@ -447,6 +473,10 @@ def test_a_file_that_moved_in_two_calls_goes_back_under_both_names(root: Path) -
     ]
     parts = limited([one for one in told if one is not None], ["b.txt"], history.contents)
     assert [paths_of(one) for one in parts] == [["b.txt"], ["a.txt"]]
+    told.append(record(history, lambda: (root / "b.txt").write_text("other"), call="three", turn="turn_2"))
+    told.append(record(history, (root / "run.sh").unlink, call="four"))
+    parts = limited([one for one in told if one is not None], ["b.txt"], history.contents)
+    assert [paths_of(one) for one in parts] == [["b.txt"], ["a.txt"], ["b.txt"]]
 
 
 def test_a_pipe_in_place_of_a_file_is_asked_about_and_gives_way_to_force(root: Path) -> None:
@@ -494,6 +524,38 @@ def test_a_folder_with_something_of_others_in_it_stays(root: Path) -> None:
     back = go_back(history, told)
     assert sorted(path.name for path in (root / "new").iterdir()) == ["mine"]
     assert any("not empty" in note for note in back.notes)
+
+
+def test_what_changes_during_a_revert_stops_it(root: Path) -> None:
+    """B3: the files that it reverted by then come back."""
+    history = history_of(root)
+    told = record(history, lambda: [(root / name).write_text("by the call") for name in ("a.txt", "run.sh")])
+    assert told is not None
+
+    def change(step: int) -> None:
+        if step == 1:
+            (root / "a.txt").write_text("mine")
+
+    with pytest.raises(RevertConflict, match=r"a\.txt: it was changed since"):
+        history.revert([told], conversation="conv_1", turn="turn_1", on_step=change)
+    assert [(root / name).read_text() for name in ("a.txt", "run.sh")] == ["mine", "by the call"]
+
+
+def test_a_folder_in_place_of_a_file_stays_with_something_of_others_in_it(root: Path) -> None:
+    """B3"""
+    history = history_of(root)
+
+    def work() -> None:
+        (root / "a.txt").unlink()
+        (root / "a.txt").mkdir()
+        (root / "a.txt" / "x").write_text("x")
+
+    told = record(history, work)
+    (root / "a.txt" / "mine").write_text("mine")
+    before = picture(root)
+    with pytest.raises(RevertConflict, match=r"a\.txt: Directory not empty"):
+        go_back(history, told)
+    assert picture(root) == before
 
 
 def test_a_link_put_in_the_way_leads_nowhere(root: Path) -> None:

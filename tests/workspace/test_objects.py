@@ -129,6 +129,18 @@ def test_a_pack_returns_every_object_and_loses_those_that_are_deleted(file: Snap
     assert file.db.execute("SELECT count(*) FROM packs").fetchone() == (0,)
 
 
+def test_a_pack_has_a_few_megabytes(file: SnapshotFile) -> None:
+    """The rest is for the next one: reading one object reads its pack (B1)."""
+    texts = [bytes([n]) * 900_000 for n in range(6)]
+    records = Records(file)
+    opened = records.open("conv", "turn", 1, 1.0)
+    opened.wide = 0
+    file.add_deltas(FileChange(f"{n}", None, state(text)) for n, text in enumerate(texts))
+    names = [file.put(text) for text in texts]
+    records.close(opened)
+    assert [name for name, _ in next_batch(file)] == names[:5]
+
+
 def test_a_record_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
     """S4"""
     (root := tmp_path / "work").mkdir()

@@ -136,6 +136,9 @@ def test_what_cannot_be_taken_back_at_once_is_taken_back_later(place: Path) -> N
     assert written(place) == ["two"]
     finish_reverts(histories_in(place))
     assert written(place) == ["one", "two"]
+    (place / "one" / "new.txt").unlink()
+    finish_reverts(histories_in(place))
+    assert written(place) == ["two"]  # it is done once
 
 
 def test_it_is_told_where_a_damaged_record_keeps_one_from_being_taken_back(place: Path) -> None:

@@ -96,6 +96,7 @@ def test_of_a_folder_that_another_one_replaced_nothing_is_reported(root: Path, w
     for file in (root.parent / "away" / "x", root / "src" / "y", root / "deep" / "z"):
         file.write_text("new")
     assert watch.take() == {"src/": {"y"}, "deep/": {"z"}}
+    (root / "deep" / "z1").write_text("new")
     watch.begin_walk()
     add("src")
     watch.end_walk()  # the others are not there any more
@@ -178,13 +179,40 @@ def test_folders_that_move_and_fill_are_told_as_by_a_walk(root: Path, work: Call
             assert [change.path for change in again.changes] == [place]
 
 
-def test_a_file_with_two_names_is_always_looked_at(root: Path) -> None:
-    """The kernel reports no write by the name outside the folder (B1)."""
+@pytest.mark.parametrize("size", [4, 20_000_000])
+def test_a_file_with_two_names_is_always_looked_at(root: Path, size: int) -> None:
+    """The kernel reports no write by the name outside the folder (B1). A second walk reads no large file
+    again."""
+    os.truncate(root / "a.txt", size)
     outside = root.parent / "outside"
     outside.hardlink_to(root / "a.txt")
     watched = Watched(root)
+    watched.looks.walk_next()
+    assert watched.changed() == []
     outside.write_text("by another name\n")
     assert watched.changed() == ["a.txt"]
+
+
+def test_a_pipe_in_place_of_a_file_is_told_to_be_gone(root: Path) -> None:
+    """B1"""
+    watched = Watched(root)
+    (root / "a.txt").unlink()
+    os.mkfifo(root / "a.txt")
+    assert watched.changed() == ["a.txt"]
+
+
+def test_where_others_may_write_each_look_is_a_walk(
+    watch: FolderWatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The kernel reports no change on a network file system, and none in `/proc` (B1)."""
+    caplog.set_level("INFO")
+    place = Path("/proc/sys/fs/inotify")
+    Watched(place)
+    assert "cannot watch the workspace: a file system that others may write to (0x9fa0)" in caplog.text
+    opened = open_root(place)
+    watch.add("mounted/", opened.fd)
+    opened.close()
+    assert watch.failed == "mounted/ is on another file system"
 
 
 def test_ignore_rules_that_change_hold_from_the_next_turn_on(root: Path) -> None:
@@ -258,6 +286,17 @@ def test_what_a_person_excludes_in_their_clone_holds_from_the_next_turn_on(root:
     assert [change.path for change in told.changes] == ["b"]
 
 
+def test_a_history_that_is_closed_watches_nothing(root: Path) -> None:
+    """B1: the system gives each user few watches."""
+    kind = Path("anon_inode:inotify")
+    before = open_files(kind)
+    history = history_of(root, watch_from=0)
+    record(history, lambda: None)
+    assert len(open_files(kind)) == len(before) + 1
+    history.close()
+    assert open_files(kind) == before
+
+
 @pytest.mark.parametrize("watch_from", [0, 10**9])
 def test_a_file_in_place_of_an_ignored_folder_is_seen(root: Path, watch_from: int) -> None:
     """B1: a rule for folders hides no file of that name."""
@@ -270,9 +309,14 @@ def test_a_file_in_place_of_an_ignored_folder_is_seen(root: Path, watch_from: in
         (root / "build").rmdir()
         (root / "build").write_text("a file")
 
-    told = record(history, work)
-    assert told is not None
-    assert [change.path for change in told.changes] == ["build"]
+    def undo() -> None:
+        (root / "build").unlink()
+        (root / "build").mkdir()
+
+    for step in (work, undo):
+        told = record(history, step)
+        assert told is not None
+        assert [change.path for change in told.changes] == ["build"]
 
 
 def test_a_workspace_that_is_another_folder_by_now_is_walked_through(root: Path) -> None:

@@ -71,10 +71,8 @@ async def export_conversation(
         for key in blobs_of(message)
     }
     for key in sorted(named):
-        try:
+        with suppress(NotFound, Unreadable):  # The file is gone, but the message that references it is not.
             blobs[key] = base64.b64encode(await store.blob(key)).decode()
-        except (NotFound, Unreadable):
-            continue  # The file is gone, but the message that references it is not.
     return {
         "format": _FORMAT,
         **_exported(outermost),

@@ -142,8 +142,7 @@ class ToolSearch:
         return list(dict.fromkeys([*exact, *ranked]))[:most]
 
     def _rarity(self, word: str) -> float:
-        having = self._tools_with[word]
-        return math.log(1 + (len(self._weights) - having + 0.5) / (having + 0.5))
+        return math.log((len(self._weights) + 1) / (self._tools_with[word] + 0.5))
 
 
 def _weights_in(fields: Mapping[str, Counter[str]], mean: Mapping[str, float]) -> dict[str, float]:

@@ -61,13 +61,14 @@ class OpenFolder:
 
     def read(self, name: str, most: int) -> bytes:
         """Return the bytes of a regular file. A pipe would never end, and a device could do anything."""
-        with os.fdopen(self.open(name, os.O_RDONLY | _NO_WAIT), "rb") as file:
-            found = os.fstat(file.fileno())
+        with self._opened(name) as fd:
+            found = os.fstat(fd)
             if stat.S_ISDIR(found.st_mode):
                 raise IsADirectoryError
             if not stat.S_ISREG(found.st_mode):
                 raise ToolFailed(f"{name!r} is not a regular file.")
-            data = file.read(most + 1)
+            with os.fdopen(fd, "rb", closefd=False) as file:
+                data = file.read(most + 1)
         if len(data) > most:
             raise ToolFailed(f"{name!r} is larger than {most // 1000} kB.")
         return data
@@ -77,12 +78,22 @@ class OpenFolder:
 
         At most `most` + 1 bytes are returned. Raises OSError if it is not a regular file.
         """
-        with os.fdopen(self.open(name, os.O_RDONLY | _NO_WAIT), "rb") as file:
-            before = os.fstat(file.fileno())
+        with self._opened(name) as fd:
+            before = os.fstat(fd)
             if not stat.S_ISREG(before.st_mode):
                 raise OSError(errno.EINVAL, "it is not a regular file")
-            data = file.read(min(before.st_size, most) + 1)  # `read` allocates the whole requested size
-            return data, before, os.fstat(file.fileno())
+            with os.fdopen(fd, "rb", closefd=False) as file:
+                data = file.read(min(before.st_size, most) + 1)  # `read` allocates the whole requested size
+            return data, before, os.fstat(fd)
+
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[int]:
+        """Open an entry, and close it after the block. `fdopen` alone would leave a folder open."""
+        fd = self.open(name, os.O_RDONLY | _NO_WAIT)
+        try:
+            yield fd
+        finally:
+            os.close(fd)
 
     def status(self, name: str) -> os.stat_result:
         """Return the status of the entry itself, even if it is a link."""

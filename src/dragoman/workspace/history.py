@@ -238,9 +238,7 @@ class WorkspaceHistory:
                 gone = [change.path for change in records.since(record) if change.after is None]
                 self._looks.look(file, records, gone, all_ignored=True)  # A rule may hide it now.
             except LookStopped as stopped:
-                self._looks.refresh(file)
-                record.notes.append(f"{stopped}: what was changed is not recorded")
-                record.wide = None
+                self._look_at_named(file, records, record, stopped)
             records.close(record, unknown_rules=unknown)
 
     def _close(
@@ -251,10 +249,9 @@ class WorkspaceHistory:
                 self._look_again(file, records, record, turns)
                 return records.close(record)
         except LookStopped as stopped:
-            self._looks.refresh(file)
-            record.notes.append(f"{stopped}: what was changed is not recorded")
             with file.transaction():
-                return records.close(replace(record, wide=None))
+                self._look_at_named(file, records, record, stopped)
+                return records.close(record)
 
     def _look_again(
         self, file: SnapshotFile, records: Records, record: OpenRecord, turns: tuple[str, str]
@@ -267,6 +264,16 @@ class WorkspaceHistory:
             record.notes += [note for note in look.notes if note not in record.notes]
         if record.paths:  # With any current rules: ignored paths were left out when the call began.
             self._looks.look(file, records, list(record.paths), all_ignored=True)
+
+    def _look_at_named(
+        self, file: SnapshotFile, records: Records, record: OpenRecord, stopped: LookStopped
+    ) -> None:
+        """Look only at what its calls named, because the folder is too big."""
+        self._looks.refresh(file)
+        beside = " beside what was named" if record.paths else ""
+        record.notes.append(f"{stopped}: what was changed{beside} is not recorded")
+        record.wide = None
+        self._looks.look(file, records, list(record.paths), all_ignored=True)
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────
 

@@ -7,7 +7,6 @@ import os
 import struct
 import sys
 from collections.abc import Iterable
-from functools import cache
 from pathlib import Path
 from typing import TypeAlias
 
@@ -194,7 +193,6 @@ def identity(folder: int) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-@cache
 def _libc() -> ctypes.CDLL:
     libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
     if libc is None or not hasattr(libc, "inotify_init1") or not Path("/proc/self/fd").is_dir():

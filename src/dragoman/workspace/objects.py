@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.resources import files
+from itertools import accumulate
 from pathlib import Path
 from typing import TypeAlias, cast
 
@@ -166,8 +167,7 @@ class SnapshotFile:
         query = "SELECT path, kind, mode, object, size, changed, bytes, inode FROM files"
         values: list[str] = []
         if path is not None:
-            steps = path.split("/")
-            values = ["/".join(steps[:end]) for end in range(1, len(steps) + 1)]
+            values = [*accumulate(path.split("/"), "{}/{}".format)]
             query += f" WHERE path IN ({', '.join('?' * len(values))}) OR (path > ? AND path < ?)"
             values += [f"{path}/", f"{path}0"]  # 0 comes right after the slash
         for found, kind, mode, object, size, *status in self.db.execute(query, values).fetchall():

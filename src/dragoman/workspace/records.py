@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 from dragoman.workspace.ignore import IGNORE_FILES
@@ -94,7 +95,7 @@ class Records:
         """Return the changes without files that may be old. Before the first full scan, an unseen file is not
         necessarily new, unless a call has named its path."""
         watched = {path for record in self.opened() for path in record.paths}
-        named = {"/".join(path.split("/")[:end]) for path in watched for end in range(1, path.count("/") + 2)}
+        named = {one for path in watched for one in accumulate(path.split("/"), "{}/{}".format)}
         return [change for change in changes if change.before is not None or change.path in named]
 
     def since(self, record: OpenRecord) -> list[FileChange]:

@@ -63,6 +63,8 @@ class BlobConformance:
         for start, end in ((0, 1), (7, 7), (300_000, 4_900_001), (len(data) - 1, len(data)), (5, None)):
             assert await all_of(other.pieces(key, start, end)) == data[start:end]
         assert len(await keys_in(other)) == 3
+        assert await one.delete(key)
+        assert await one.put_pieces(arriving(data)) == (key, len(data))
 
     async def test_what_breaks_off_while_it_comes_is_not_there(self, tmp_path: Path) -> None:
         """S4: nor is anything left of it."""

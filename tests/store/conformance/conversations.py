@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dragoman.conversation.tree import LOCAL, Conversation
 from dragoman.errors import BadRequest, NotFound
-from dragoman.messages.message import File, Text
+from dragoman.messages.message import CallState, File, MadeIn, Text, ToolCall, ToolResult
 from dragoman.messages.questions import Answer
 from dragoman.messages.usage import Usage
 from dragoman.store.codecs import MESSAGE
@@ -193,6 +193,28 @@ class ConversationConformance(Suite):
                 assert await store.message(message.id) == message
             for call in messages[1].calls:
                 assert await store.call(call.id) == (call, "conv_1", None)
+
+    async def test_calls_of_a_program_are_read_in_their_order(self, tmp_path: Path) -> None:
+        """The files of their results, and of the program's own, are mentioned as long as they exist (S4)."""
+        async with self.opened(tmp_path) as store:
+            await scene.asked(store)
+            key = await store.put_blob(b"a picture")
+            done = ToolResult("done", attachments=(File("image/png", blob=key),))
+            outer, *inner = [
+                ToolCall(id, "add", state=CallState.COMPLETED, result=done, made_in=made_in)
+                for id, made_in in (
+                    ("call_1", None),
+                    ("call_2", MadeIn("call_1", 1, 2)),
+                    ("call_3", MadeIn("call_1", 1, 1)),
+                )
+            ]
+            await store.append("turn_1", 1, 4, scene.change("c", calls=[outer], made=inner))
+            for message in (await store.message("msg_r1"), (await store.messages("conv_1"))[0][-1]):
+                assert [call.id for call in message.all_calls] == ["call_1", "call_3", "call_2"]
+            mentions = [(one.noun, one.id) for one in await store.mentions(key, "ada")]
+            assert sorted(mentions) == [("call", call.id) for call in (outer, *inner)]
+            await store.delete_conversation("conv_1")
+            assert await store.mentions(key, "ada") == []
 
     async def test_messages_are_read_as_json_as_well(self, tmp_path: Path) -> None:
         """S1: the same ones, in the same order, of the same revision, with their calls as they are now."""

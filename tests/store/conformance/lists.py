@@ -23,7 +23,7 @@ class ListConformance(Suite):
     async def test_another_process_learns_which_lines_have_changed(self, tmp_path: Path) -> None:
         """Another process sees every change to a visible field, and no notification without one (N3)."""
         async with self.opened(tmp_path) as one, self.opened(tmp_path) as other:
-            await other.list_changes()
+            assert await other.list_changes() == []
             await one.add_conversation(scene.CONVERSATION)
             assert await heard(one, other) == {HERS}
             await one.set_title("conv_1", "new")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
@@ -338,3 +339,5 @@ async def test_the_matcher_finds_what_the_library_finds() -> None:
             assert [number for number, _ in ask(text.encode())] == expected
 
         same()
+    timers = [thread for thread in threading.enumerate() if isinstance(thread, threading.Timer)]
+    assert all(timer.finished.is_set() for timer in timers)

@@ -144,6 +144,9 @@ def test_every_file_of_a_patch_has_to_be_allowed() -> None:
     patterns = apply_patch.patterns(arguments)
     assert list(patterns) == ["a.txt", "new/n.txt", "sub/b.py", "tools/c.py"]
     assert changes_program(apply_patch.permission, patterns)
+    assert [rule.pattern for rule in apply_patch.always_wider(arguments)] == ["*"]
+    arguments = {"patch": patch.replace("AGENTS.md", "docs/n.txt")}
+    assert [rule.pattern for rule in apply_patch.always_wider(arguments)] == ["docs/*", "*"]
     with pytest.raises(ToolFailed):
         apply_patch.patterns({"patch": "what it touches cannot be told"})
 
@@ -179,7 +182,7 @@ TWO = Hunk(["a", ""], ["a", "b", ""], after=["class A:", "def f():"]), Hunk(["c"
         (f"{F}@@ -2 +2 @@\n-a\n+b\n-- x", [changed(Hunk(["a", "- x"], ["b"], at=1, left=-1))]),
         (f"{F}@@ def f(): @@\n-a\n+b", [changed(Hunk(["a"], ["b"], after=["def f():"], left=-1))]),
         (f"{F}@@\n-a\n+b", [changed(Hunk(["a"], ["b"], left=-1))]),
-        (f"{F}@@ -1 +1 @@\n--- x\n++++ y\nindex 1", [changed(Hunk(["-- x"], ["+++ y"], at=0))]),
+        (f"{F}@@ -1 +1 @@\n--- x\n+++ y\nindex 1", [changed(Hunk(["-- x"], ["++ y"], at=0))]),
         (f"{RENAMED}--- a/f\n+++ b/g\n@@ -1 +1 @@\n-a\n+b", [changed(AB, to="g")]),
         (
             f"{RENAMED}--- a/h\n+++ b/h\n@@ -1 +1 @@\n-a\n+b",
@@ -191,6 +194,12 @@ TWO = Hunk(["a", ""], ["a", "b", ""], after=["class A:", "def f():"]), Hunk(["c"
 def test_a_patch_is_read_as_it_is_meant(patch: str, parsed: list[FilePatch]) -> None:
     """As long as old lines are due, an empty line is one of the file, and so is a line like a head (C6)."""
     assert parse_patch(patch) == parsed
+
+
+def test_a_hunk_is_applied_where_it_is_after_those_before_it() -> None:
+    """C6: of lines that repeat themselves, the nearest to its number counts."""
+    (patch,) = parse_patch(f"{F}@@ -1,1 +1,3 @@\n+x\n+x\n a\n@@ -4,1 +6,2 @@\n a\n+b\n")
+    assert apply_hunks(patch, "a\n" * 6)[0] == "x\nx\na\na\na\na\nb\na\na\n"
 
 
 LINES = st.lists(st.sampled_from(["a", "b", "", "  c", "-- d", "++ e", "@@"]), max_size=25)
@@ -237,6 +246,22 @@ async def test_a_place_that_is_not_the_only_one_by_its_words_is_refused(root: Pa
     assert "2 times" in await refused(
         root, edit_file, path="code.py", old="x = 1\n", new="x = 2\n", version=word
     )
+
+
+async def test_each_place_by_its_words_is_changed_if_all_are_meant(root: Path) -> None:
+    """C6"""
+    (root / "code.py").write_text("if x:\n\ty\nz\n  if x:\n  \ty\n")
+    edit = {"old": "if x:\ny\n", "new": "if y:\n", "version": await version(root, "code.py")}
+    await told(root, edit_file, path="code.py", everywhere=True, **edit)
+    assert (root / "code.py").read_text() == "if y:\nz\n  if y:\n"
+
+
+async def test_new_lines_get_the_longest_indentation_that_they_begin_with(root: Path) -> None:
+    """C6: tabs in place of spaces, at each depth."""
+    (root / "code.py").write_text("\tif x:\n\t\treturn 1\n")
+    edit = {"old": "if x:\n    return 1\n", "new": "if x:\n    return 2\n"}
+    await told(root, edit_file, path="code.py", **edit, version=await version(root, "code.py"))
+    assert (root / "code.py").read_text() == "\tif x:\n\t\treturn 2\n"
 
 
 async def test_several_edits_are_made_together_or_not_at_all(root: Path) -> None:

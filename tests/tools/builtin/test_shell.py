@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 
 from dragoman.errors import ToolFailed
 from dragoman.messages.message import CallState, ToolCall
-from dragoman.tools.builtin.shell import ShellOutput, _paused, shell
+from dragoman.tools.builtin.shell import ShellOutput, _paused, run_program, shell
 from dragoman.tools.cage.enter import environment
 from dragoman.tools.execute import Permit, execute
 from tests.patience import PATIENCE, eventually
 from tests.tools.bench import Bench
 from tests.tools.builtin.folder import refused, told
+from tests.workspace.folders import open_files
 
 # A child of a child that ignores a polite request, and writes as long as it lives.
 LASTING = "trap '' TERM; (trap '' TERM; while true; do echo x >> beat; sleep 0.02; done) & echo started; wait"
@@ -38,6 +39,16 @@ async def test_a_command_runs_in_the_workspace_and_says_how_it_ended(tmp_path: P
     assert unclear.startswith("Invalid value 'all' in beyond. Use write:PATH/*")
     assert not (tmp_path / "ran").exists()
     assert "no workspace" in (await Bench().run(shell, {"command": "true"})).result.text
+
+
+async def test_a_command_that_cannot_start_leaves_no_pipe_open(tmp_path: Path) -> None:
+    """C7"""
+    with pytest.raises(FileNotFoundError):
+        await run_program(["true"], tmp_path / "gone", ShellOutput(), lambda text: None)
+    before = open_files(Path("pipe:"))
+    with pytest.raises(FileNotFoundError):
+        await run_program(["true"], tmp_path / "gone", ShellOutput(), lambda text: None)
+    assert open_files(Path("pipe:")) == before
 
 
 async def test_nothing_can_be_typed_into_it(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from dragoman.tools.mcp.errors import (
     needs_login,
     own_words,
 )
-from dragoman.tools.mcp.stdio import NO_MCP
+from dragoman.tools.mcp.stdio import NO_MCP, read_message
 
 CLOSED = MCPError(CONNECTION_CLOSED, "Connection closed")
 REQUEST = httpx2.Request("GET", "http://a/")
@@ -111,3 +111,8 @@ def test_what_the_sdk_says_in_the_servers_name_is_told_as_what_happened(
     diagnostics = Diagnostics()
     diagnostics.status = status
     assert own_words(MCPError(code, message), diagnostics) == said
+
+
+def test_a_request_without_sense_is_no_answer() -> None:
+    """Its ID is the server's own, and no call of ours waits for it."""
+    assert read_message(b'{"jsonrpc": "2.0", "id": 1, "method": 5}\n') is None

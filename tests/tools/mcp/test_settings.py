@@ -85,6 +85,7 @@ def test_files_of_other_programs_are_read_and_their_other_business_left_to_them(
                 "files": {"command": "npx", "args": ["x"], "alwaysAllow": ["read"], "env": None},
                 "Brave Search": {"url": "https://x.example/sse", "type": "sse", "headers": {"A": "b"}},
                 "other": {"type": "streamable-http", "url": "https://x.example/mcp", "disabled": True},
+                "n" * 41: {"command": "npx"},
                 "older": {"httpUrl": "https://x.example/mcp", "timeout": 60000},
             },
         },
@@ -94,6 +95,7 @@ def test_files_of_other_programs_are_read_and_their_other_business_left_to_them(
         url="https://x.example/sse", transport="sse", headers={"A": "b"}
     )
     assert (found["other"].kind, found["other"].enabled) == ("http", False)
+    assert found["n" * 40] == McpServer(command="npx")
     assert found["older"].url == "https://x.example/mcp"
 
 
@@ -163,3 +165,5 @@ def test_a_name_depends_on_nothing_but_itself() -> None:
     assert len(longest) == 64
     assert longest != offered_name("s" * 40, "t" * 61 + "u")
     assert len(local_name("")) > 0
+    assert local_name("t" * 62) == "t" * 62
+    assert (local_name("t" * 63)[:56], len(local_name("t" * 63))) == ("t" * 55 + "_", 62)

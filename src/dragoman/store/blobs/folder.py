@@ -121,7 +121,7 @@ class BlobFileWriter:
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
-        target.parent.mkdir(parents=True, exist_ok=True)
+        target.parent.mkdir(exist_ok=True)
         self._partial.replace(target)
 
 

@@ -81,8 +81,8 @@ def translate(error: BaseException, name: str) -> BaseException:
         return half_a_character("a text")
     state: object = getattr(error, "sqlstate", None)
     if isinstance(state, str):
-        for length in (5, 3, 2):
-            if (fault := _FAULTS.get(state[:length])) is not None:
+        for known in (state, state[:3], state[:2]):
+            if (fault := _FAULTS.get(known)) is not None:
                 what, hint, retryable = fault
                 return StoreUnavailable(f"the store {name}: {what} ({error})", hint, retryable=retryable)
         return error

@@ -140,7 +140,6 @@ class OwnerSession:
         except Exception:
             if self._connection is not None:
                 self._connection.terminate()
-                self._connection = None
             raise
 
     def _heard(self, *_: object) -> None:

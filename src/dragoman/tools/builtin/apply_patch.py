@@ -217,12 +217,12 @@ def _parse_marked(lines: list[str]) -> list[FilePatch]:
         elif not found:
             raise ToolFailed(f"Line {line!r} belongs to no file. Begin with *** Update File: PATH.")
         elif line.startswith("*** Move to: "):
-            found[-1].to = line[13:].strip()
+            found[-1].to = line.removeprefix("*** Move to: ").strip()
         elif line.strip() == "*** End of File":
             if found[-1].hunks:
                 found[-1].hunks[-1].end = True
         elif line.startswith("@@"):
-            _next_marked(found[-1], line[2:].strip())
+            _next_marked(found[-1], line.removeprefix("@@").strip())
         else:
             _take_marked(found[-1], line)
     return found

@@ -63,9 +63,8 @@ def read_message(line: bytes) -> types.JSONRPCMessage | None:
     try:
         return types.jsonrpc_message_adapter.validate_python(value, by_name=False)
     except ValidationError:
-        answer = isinstance(value, dict) and "method" not in value
-        why = "an answer that is neither a result nor an error"
-        return _unreadable(value.get("id") if isinstance(value, dict) and answer else None, why)
+        id = value.get("id") if isinstance(value, dict) and "method" not in value else None
+        return _unreadable(id, "an answer that is neither a result nor an error")
 
 
 def _id_of(line: bytes) -> int | str | None:
