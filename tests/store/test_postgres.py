@@ -24,7 +24,7 @@ from dragoman.store.postgres.database import translate
 from dragoman.store.store import Store, StoredEvent
 from dragoman.wire.scripted import calls, says
 from tests.cli.program import program
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, eventually
 from tests.postgres import Server, programs, schema_of, served
 from tests.store.conformance import Noun, StoreConformance, scene
 
@@ -332,6 +332,40 @@ async def test_who_lost_its_connection_or_its_row_has_them_again(tmp_path: Path,
         await store.close()
 
 
+async def test_a_start_that_is_given_up_leaves_no_connection(tmp_path: Path, postgres: Server) -> None:
+    """The server stops answering when this process starts to listen, and whoever starts it stops waiting."""
+    stalled, open_ones = asyncio.Event(), set[int]()
+
+    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        from_server, to_server = await asyncio.open_unix_connection(str(postgres.folder / ".s.PGSQL.5432"))
+        open_ones.add(id(writer))
+
+        async def back() -> None:
+            while answer := await from_server.read(65_536):
+                writer.write(answer)
+            writer.close()
+
+        answering = asyncio.create_task(back())
+        while asked := await reader.read(65_536):
+            if b"LISTEN" in asked:
+                stalled.set()
+                continue
+            to_server.write(asked)
+        answering.cancel()
+        for ended in (to_server, writer):
+            ended.close()
+        open_ones.discard(id(writer))
+
+    async with await asyncio.start_unix_server(relay, tmp_path / ".s.PGSQL.5432"):
+        store = PostgresStore(postgres.url(schema_of(tmp_path)).replace(str(postgres.folder), str(tmp_path)))
+        opening = asyncio.create_task(store.open())
+        await asyncio.wait_for(stalled.wait(), PATIENCE)
+        opening.cancel()
+        await asyncio.wait([opening])
+        assert opening.cancelled()
+        await eventually(lambda: not open_ones)
+
+
 async def test_two_that_count_up_at_once_lose_nothing(tmp_path: Path, postgres: Server) -> None:
     """A transaction locks a row that it reads for a change (N1)."""
     one, other = (PostgresStore(postgres.url(schema_of(tmp_path))) for _ in range(2))
@@ -452,7 +486,8 @@ async def opened_store(url: str) -> AsyncIterator[PostgresStore]:
         (asyncpg.SerializationError("x"), "other writes", True),
         (asyncpg.InvalidPasswordError("x"), "refuses this user", False),
         (asyncpg.InsufficientPrivilegeError("x"), "lacks a right", False),
-        (ConnectionRefusedError("x"), "no answer", True),
+        (ConnectionRefusedError("x"), "no answer (x)", True),
+        (TimeoutError(), "no answer (TimeoutError)", True),
     ],
     ids=lambda value: type(value).__name__,
 )

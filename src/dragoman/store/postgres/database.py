@@ -88,7 +88,7 @@ def translate(error: BaseException, name: str) -> BaseException:
         return error
     lost = OSError | asyncio.TimeoutError | asyncpg.InterfaceError | asyncpg.InternalClientError
     if isinstance(error, lost):
-        what = f"the store {name}: no answer ({error or type(error).__name__})"
+        what = f"the store {name}: no answer ({str(error) or type(error).__name__})"
         return StoreUnavailable(what, _AGAIN, retryable=True)
     return error
 
@@ -174,9 +174,7 @@ class PostgresDatabase(SqlDatabase):
                 reset=self._settle,
             )
             self._session: OwnerSession = OwnerSession(
-                lambda: asyncpg.connect(
-                    self._url, server_settings=settings, timeout=15, command_timeout=self._lease / 4
-                ),
+                lambda: asyncpg.connect(self._url, server_settings=settings, timeout=15, command_timeout=15),
                 self._run,
                 channel=self.schema,
                 lease=self._lease,
@@ -184,6 +182,7 @@ class PostgresDatabase(SqlDatabase):
             try:
                 await self._session.open()
             except BaseException:
+                self._session.terminate()
                 self._pool.terminate()
                 raise
         except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, ValueError) as error:

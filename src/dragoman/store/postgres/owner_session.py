@@ -41,6 +41,7 @@ class OwnerSession:
     ) -> None:
         self.name = f"{new_id('run')}_{os.getpid()}_{socket.gethostname()}"
         self.lease = lease
+        self._patience = lease / _RENEWALS  # seconds for the answer to a query
         self._connect = connect
         self._run = sql
         self._channel = channel
@@ -74,6 +75,10 @@ class OwnerSession:
         if self._connection is not None:
             await self._connection.close()
 
+    def terminate(self) -> None:
+        if self._connection is not None:
+            self._connection.terminate()
+
     async def has_new_writes(self) -> bool:
         """Return whether there are new writes. All earlier commits have been received by then.
 
@@ -85,7 +90,7 @@ class OwnerSession:
         async with self._in_use:
             if self._connection is None or self._connection.is_closed():
                 return True  # Without a connection, assume new writes.
-            await self._use(self._connection.execute("SELECT 1"))
+            await self._use(self._connection.execute("SELECT 1", timeout=self._patience))
         written, self._written = self._written, False
         return written
 
@@ -107,25 +112,27 @@ class OwnerSession:
             if self._connection is None or self._connection.is_closed():
                 return False
             query = "SELECT pg_try_advisory_lock(hashtextextended($1, 0))"
-            return bool(await self._use(self._connection.fetchval(query, name)))
+            return bool(await self._use(self._connection.fetchval(query, name, timeout=self._patience)))
 
     async def unlock(self, name: str) -> None:
         async with self._in_use:
             if self._connection is not None and not self._connection.is_closed():
                 query = "SELECT pg_advisory_unlock(hashtextextended($1, 0))"
                 with suppress(Exception):  # Then the connection is gone, and the lock with it.
-                    await self._use(self._connection.fetchval(query, name))
+                    await self._use(self._connection.fetchval(query, name, timeout=self._patience))
 
     async def _listen(self) -> None:
         """Connect and take the lock, which is free once the server has noticed the end of an earlier
         connection."""
         async with self._in_use:
             if self._connection is None or self._connection.is_closed():
-                connection = await self._connect()
-                await connection.add_listener(self._channel, self._heard)
-                await connection.add_listener(self.event_channel, self._heard_of_events)
-                await connection.add_listener(f"{self._channel}_lists", self._heard_of_list)
-                self._connection, self._locked = connection, False
+                self._connection, self._locked = await self._connect(), False
+                for channel, heard in (
+                    (self._channel, self._heard),
+                    (self.event_channel, self._heard_of_events),
+                    (f"{self._channel}_lists", self._heard_of_list),
+                ):
+                    await self._use(self._connection.add_listener(channel, heard))
                 self._heard()  # Writes may have been missed.
                 self._heard_of_events()
                 self._missed_list_changes = True
@@ -138,8 +145,7 @@ class OwnerSession:
         try:
             return await work
         except Exception:
-            if self._connection is not None:
-                self._connection.terminate()
+            self.terminate()
             raise
 
     def _heard(self, *_: object) -> None:
