@@ -414,7 +414,7 @@ async def test_three_browsers_two_nodes_one_killed_one_member_removed(
             await owner.get_by_test_id("remove-member").click()
             await owner.get_by_test_id("confirm-yes").click()
             await expect(member).to_have_count(0)
-            await expect(bob.get_by_test_id("welcome")).to_be_visible(timeout=3000)
+            await expect(bob.get_by_test_id("welcome")).to_be_visible()
             await expect(bob.get_by_test_id("conversation")).to_have_count(0)
             await owner.keyboard.press("Escape")
             for page, text in ((ada, "on"), (owner, "more")):

@@ -251,7 +251,7 @@ class WatchedWorld(World):
         for listener in self.listeners:
             assert listener.task is not None
             if not listener.open:
-                async with asyncio.timeout(5):
+                async with asyncio.timeout(PATIENCE):
                     await listener.task
             else:
                 assert not listener.task.done(), (self.seed, listener.user)

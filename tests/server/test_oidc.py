@@ -16,6 +16,7 @@ from aiohttp import web
 from dragoman.server.auth import ONE, key_hash
 from dragoman.wire.scripted import says
 from tests.fleet import Fleet, node
+from tests.patience import PATIENCE
 from tests.server.oidc_scene import EVENT, Browser, Provider, key, pem, provider
 from tests.server.site import Site, served
 
@@ -428,7 +429,7 @@ async def test_the_provider_ends_sign_ins_and_their_streams(tmp_path: Path, by: 
             await stays.content.readline()
             token = there.notice(**by)
             assert await ended(there, site, token) == 200
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE):
                 await stream.read()
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.3):

@@ -92,7 +92,7 @@ async def test_a_removed_user_is_out_at_every_server(
             began = time.monotonic()
             assert "Cancelled turns: 4" in removed.out
             await asyncio.gather(*(reader.read() for reader in readers))
-            assert time.monotonic() - began < 3
+            assert time.monotonic() - began < 12  # sooner than the next regular check
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.2):
                     await other.read()

@@ -187,7 +187,7 @@ async def test_who_hangs_up_cancels_the_turn(tmp_path: Path) -> None:
                 break
         await stream.close()
         with pytest.raises(openai.APITimeoutError):
-            await client.chat.completions.create(model=MODEL, messages=[user("Another")], timeout=0.5)
+            await client.chat.completions.create(model=MODEL, messages=[user("Another")], timeout=3)
         async with asyncio.timeout(PATIENCE):
             while await _states(site) != ["cancelled"] * 2:  # noqa: ASYNC110 - it hears of it in a moment
                 await asyncio.sleep(0.01)

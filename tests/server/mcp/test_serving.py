@@ -470,5 +470,5 @@ async def test_half_heads_of_strangers_lock_nobody_out(tmp_path: Path) -> None:
         for reader, writer in strangers:
             with suppress(ConnectionError):
                 # the server disconnects, or has done so after ten seconds
-                assert await asyncio.wait_for(reader.read(), 15) == b""
+                assert await asyncio.wait_for(reader.read(), PATIENCE) == b""
             writer.close()

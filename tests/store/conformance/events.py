@@ -7,6 +7,7 @@ import asyncio
 from pathlib import Path
 
 from dragoman.store.store import Store, StoredEvent
+from tests.patience import PATIENCE
 
 from . import scene
 from .suite import Suite
@@ -41,7 +42,11 @@ class EventConformance(Suite):
 
     async def test_who_waits_for_events_hears_of_them_in_time(self, tmp_path: Path) -> None:
         """N3: and of none after a while."""
-        async with self.opened(tmp_path) as owner, self.opened(tmp_path) as follower, asyncio.timeout(30):
+        async with (
+            self.opened(tmp_path) as owner,
+            self.opened(tmp_path) as follower,
+            asyncio.timeout(PATIENCE),
+        ):
             await scene.begun(owner)
             await follower.wait_for_events(0.05)
             await owner.put_events(events("turn_1", 1), OWNED)
