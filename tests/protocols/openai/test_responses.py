@@ -187,7 +187,7 @@ async def test_a_stateless_caller_sends_sealed_reasoning_back(tmp_path: Path) ->
 async def test_calls_of_the_callers_tools(tmp_path: Path) -> None:
     """The follow-up is a separate response in the same turn, and each can be read again (F2, C6)."""
     script = [
-        says("Let me see.") + calls("where", exact=True) + calls("where"),
+        says("Let me see.") + calls("where", exact=True) + calls("where", exact="no") + calls("where"),
         calls("where", near="Köln"),
         says("Rome."),
         says("Yes."),
