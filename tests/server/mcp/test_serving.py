@@ -16,6 +16,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from dragoman import Runtime, ScriptedModel
+from dragoman.conversation.sharing import Member
 from dragoman.store.store import Store
 from dragoman.wire.scripted import says
 from tests.cli.program import clean_environment, program
@@ -155,13 +156,15 @@ async def test_where_nobody_can_be_asked_the_rule_is_named_that_would_allow_it(
     tmp_path: Path, mode: str
 ) -> None:
     """A foreign protocol cannot bypass a permission (P, F3)."""
-    settings(tmp_path, 'deny = ["files.write:secret*"]')
+    settings(tmp_path, 'allow = ["files.write"]', 'deny = ["files.write:secret*"]')
     async with over_stdio(tmp_path, mode=mode) as client:
         result = await client.call_tool("shell", {"command": "touch b.txt"})
         denied = await client.call_tool("write_file", {"path": "secret.txt", "text": ""})
+        protected = await client.call_tool("write_file", {"path": ".git/config", "text": ""})
     assert result.is_error
     assert 'allow = ["shell:touch b.txt"]' in text_of(result)
     assert denied.is_error
+    assert "cannot ask a person. It is asked because what it would change is protected" in text_of(protected)
     assert not (tmp_path / "b.txt").exists()
     assert not (tmp_path / "secret.txt").exists()
 
@@ -307,7 +310,13 @@ async def test_somebody_elses_conversations_are_not_there(tmp_path: Path) -> Non
                 await eve.read_resource(str(resource.uri))
             await eve.call_tool("calculator", {"expression": "2 + 2"})
             (own,) = (await eve.list_resources()).resources
-    assert own.uri != resource.uri
+            shared = str(resource.uri)
+            async with Runtime(
+                tmp_path / "home" / "chat.db", model=ScriptedModel([]), adopts=False
+            ) as runtime:
+                await runtime.store.set_member(shared.rpartition("/")[2], Member("eve", "reads"))
+            assert {str(one.uri) for one in (await eve.list_resources()).resources} == {str(own.uri), shared}
+    assert str(own.uri) != shared
 
 
 async def test_a_client_whose_conversation_is_deleted_costs_no_other_client_its_answers(
