@@ -109,7 +109,13 @@ async def test_a_no_is_a_no(tmp_path: Path, mode: str, answer: str | None) -> No
 
 
 @pytest.mark.parametrize(
-    "answer", [{"bogus": 1}, {"action": "perhaps"}, {"action": "accept", "content": {"answer": ["Allow"]}}]
+    "answer",
+    [
+        {"result": {"bogus": 1}},
+        {"result": {"action": "perhaps"}},
+        {"result": {"action": "accept", "content": {"answer": ["Allow"]}}},
+        {"error": {"code": -1, "message": "no window"}},
+    ],
 )
 async def test_an_answer_that_is_no_filled_form_is_a_no(tmp_path: Path, answer: dict[str, object]) -> None:
     """P3, F2: line by line, since no stock client sends one."""
@@ -140,7 +146,7 @@ async def test_an_answer_that_is_no_filled_form_is_a_no(tmp_path: Path, answer: 
         while result is None and (line := await process.stdout.readline()):
             message = json.loads(line)
             if message.get("method") == "elicitation/create":
-                send(id=message["id"], result=answer)
+                send(id=message["id"], **answer)
             elif message.get("id") == 2:
                 result = message
         process.stdin.close()
@@ -251,9 +257,11 @@ async def test_conversations_are_resources_and_commands_are_prompts(tmp_path: Pa
     commands = tmp_path / "home" / "config" / "dragoman" / "commands"
     commands.mkdir(parents=True)
     (commands / "review.md").write_text("# Review it\n\nReview $ARGUMENTS with care.")
-    async with over_stdio(tmp_path) as client:
+    editor = types.Implementation(name="editor " * 9, version="1")
+    async with over_stdio(tmp_path, client_info=editor) as client:
         await client.call_tool("calculator", {"expression": "1 + 1"})
         (resource,) = (await client.list_resources()).resources
+        assert resource.title == f"MCP: {editor.name}"[:60]
         assert (await client.list_resources(cursor="9e9 conv")).resources == [resource]
         assert (await client.list_resources(cursor="0 conv")).resources == []
         with pytest.raises(MCPError, match="Unknown page 'x'"):
