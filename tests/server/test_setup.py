@@ -432,7 +432,7 @@ async def test_a_server_that_is_started_again_is_a_new_process(folder: Folder, t
         before = heard.read_text().count("initialize") if heard.exists() else 0
         again = await site.post("/api/setup/servers/it/restart")
         assert again["state"] in ("running", "starting")
-        assert again["own"]
+        assert (again["own"], again["origin"].endswith("dragoman.toml")) == (True, True)
         await eventually_running(site, "it")
         assert heard.read_text().count("initialize") > before
 
