@@ -81,6 +81,8 @@ async def test_every_part_of_the_ai_sdk_is_read_or_refused(tmp_path: Path, kind:
     async with served(tmp_path, [says("Hi."), says("Hi.")]) as site:
         assert await fate(site, "/api/ai-sdk/chat", {"id": "a", "messages": asked}) == from_a_person
         assert await fate(site, "/api/ai-sdk/chat", {"id": "b", "messages": answered}) == in_an_answer
+        for one in await site.runtime.conversations():
+            assert all(message.parts for message in (await site.runtime.store.messages(one.id))[0])
 
 
 # ── AG-UI ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -274,7 +274,9 @@ async def test_a_provider_is_asked_for_its_own_list_of_models(tmp_path: Path) ->
             assert (await site.ask("GET", "/api/models/nobody")).status == 404
     async with serving_nobody(tmp_path) as site:
         refused = await site.ask("GET", "/api/models/mine")
-        assert (refused.status, "mine" in refused.body["detail"]) == (422, True)
+        assert (refused.status, refused.body["detail"].startswith("mine: ")) == (422, True)
+        refused = await site.ask("GET", "/api/models/openai")
+        assert (refused.status, refused.body["detail"].startswith("OpenAI: ")) == (422, True)
 
 
 @asynccontextmanager

@@ -185,6 +185,10 @@ async def test_a_reader_who_missed_a_turn_that_nobody_told_gets_a_snapshot(
         (whole,) = await site.until(path, "snapshot", empty.id)
         assert replied(whole, turn.id) == "Done. "
         assert whole.id != empty.id
+        async with served(tmp_path, [says("More. ")], store=opens()) as second:
+            await second.runtime.turn(await second.say("on", id)).result()
+            received = await read_to_the_end(second, id, whole.id)
+            assert [event.type for event in received][:2] == ["message.added", "turn.start"]
 
 
 async def test_readers_who_come_all_the_time_get_the_whole(tmp_path: Path, opens: Opens) -> None:
@@ -271,7 +275,8 @@ async def test_who_reads_the_conversation_is_told_of_an_end_that_nobody_told(tmp
                 received.append(event)
                 if event.type == "snapshot":
                     break
-    end, snapshot = received[-2:]
+    *_, said, end, snapshot = received
+    assert said.data["message"]["role"] == "assistant"
     assert (end.type, end.data["state"], end.data["text"]) == ("turn.end", "completed", WORDS)
     assert (snapshot.data["turns"], snapshot.data["messages"][-1]["finish"]) == ([], "stop")
 
@@ -408,14 +413,18 @@ async def test_what_is_queued_at_one_server_is_shown_at_another(tmp_path: Path, 
         await first.say("go", id)
         await first.question()
         async with second.events(f"/api/conversations/{id}/events") as events:
-            assert (await anext(events)).data["queued"] == []
+            shown = (await anext(events)).data
+            assert (shown["queued"], [one["tool"] for one in shown["questions"]]) == ([], ["add"])
+            assert shown["turns"][0]["live"]
             queued = await first.say("then", id, queue=True)
             assert await _queued(events, ["then"])
             await first.ask("PATCH", f"/api/turns/{queued}", {"text": "and then"})
             assert await _queued(events, ["and then"])
             await first.post(f"/api/turns/{queued}/cancel")
             assert await _queued(events, [])
-            turn = (await first.get(f"/api/conversations/{id}/tree"))["turns"][0]["id"]
+            (shown,) = (await first.get(f"/api/conversations/{id}/tree"))["turns"]
+            assert shown["live"]
+            turn = shown["id"]
             await first.post(f"/api/turns/{turn}/steer", {"text": "rather not"})
             assert await _queued(events, ["rather not"], "steering")
             (steering,) = (await first.get(f"/api/conversations/{id}/queue"))["steering"]

@@ -25,6 +25,7 @@ from dragoman.server.app import server
 from dragoman.server.auth import Auth, key_hash, load_secret
 from dragoman.server.setup.mcp_sign_in import ServerLogins
 from dragoman.server.setup.own_settings import LIFETIME, Confirmations, OwnSettings
+from dragoman.server.shapes import CurrentModel
 from tests.loopback import Body, Reply, delta, loopback, stream
 from tests.patience import PATIENCE
 from tests.providers.local.hub_site import DATA, REPO, hub_site
@@ -76,9 +77,15 @@ def answer(body: Body) -> Reply:
 
 @asynccontextmanager
 async def set_up(
-    folder: Folder, logins: ServerLogins | None = None, reply: Callable[[Body], Reply] = answer, **env: str
+    folder: Folder,
+    logins: ServerLogins | None = None,
+    reply: Callable[[Body], Reply] = answer,
+    current: CurrentModel | None = None,
+    *,
+    embedded: bool = False,
+    **env: str,
 ) -> AsyncIterator[Site]:
-    """Serve what `dragoman serve` builds from the user's own file."""
+    """Serve what `dragoman serve` builds from the user's own file, or what another program makes of it."""
     async with loopback(reply) as model:
         folder.file.parent.mkdir(parents=True, exist_ok=True)
         if not folder.file.exists():
@@ -91,7 +98,8 @@ async def set_up(
                 runtime.store, load_secret(folder.path / "secret"), token="launch", key="key of local"
             )
             own = OwnSettings(settings, logins=logins or ServerLogins())
-            app = server(runtime, auth, upload_limit=SMALL, own_settings=own)
+            given = None if embedded else own
+            app = server(runtime, auth, upload_limit=SMALL, model=current, own_settings=given)
             async with listening(app) as url, aiohttp.ClientSession() as http:
                 yield Site(url, runtime, auth, http, key="key of local")
                 app.state.context.publisher.close()
@@ -180,6 +188,7 @@ async def test_a_key_is_stored_for_its_owner_and_holds_at_once(folder: Folder) -
     """Without a keyring, the key goes into a private file, and the next turn uses it."""
     async with set_up(folder) as site:
         assert (await provider(site, "acme"))["ready"] is False
+        assert (await site.get("/api/setup/providers"))["shared"] is False
         stored = await site.ask("PUT", "/api/setup/providers/acme/key", {"key": f" {KEY}\n"})
         assert (stored.status, stored.body["key_from"], stored.body["key_name"]) == (200, "file", "ACME_KEY")
         assert json.loads(folder.keys.read_text()) == {"ACME_KEY": KEY}
@@ -193,6 +202,19 @@ async def test_a_key_is_stored_for_its_owner_and_holds_at_once(folder: Folder) -
         refused = await site.ask("POST", f"/api/conversations/{id}/turns", {"text": "hi"})
         assert (refused.status, "No key for acme" in refused.body["detail"]) == (422, True)
     assert json.loads(folder.keys.read_text()) == {}
+
+
+async def test_the_model_of_the_program_is_told_as_it_was_chosen(folder: Folder) -> None:
+    """A program that names none has none: only the owner's settings let the server choose."""
+    chosen = CurrentModel("acme/one", "a note", "a reason")
+    async with set_up(folder, current=chosen) as site:
+        assert (await site.get("/api/me"))["model"] == {
+            "name": "acme/one",
+            "note": "a note",
+            "reason": "a reason",
+        }
+    async with set_up(folder, embedded=True) as site:
+        assert (await site.get("/api/me"))["model"] is None
 
 
 async def test_no_answer_and_no_log_repeats_a_key(
@@ -410,6 +432,7 @@ async def test_a_server_that_is_started_again_is_a_new_process(folder: Folder, t
         before = heard.read_text().count("initialize") if heard.exists() else 0
         again = await site.post("/api/setup/servers/it/restart")
         assert again["state"] in ("running", "starting")
+        assert (again["own"], again["origin"].endswith("dragoman.toml")) == (True, True)
         await eventually_running(site, "it")
         assert heard.read_text().count("initialize") > before
 

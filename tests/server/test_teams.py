@@ -104,6 +104,7 @@ async def test_lists_have_what_is_for_the_user(tmp_path: Path) -> None:
             for person in (admin, ada, bob)
         }
         names = {key: [name for name in (*HIDDEN, "hello", "manners") if name in seen[key]] for key in seen}
+        assert [one["shared"] for one in (await bob.get("/api/prompts"))["items"]] == [True]
     assert names["key of ada"] == names["key of local"] == [*HIDDEN, "hello", "manners"]
     assert names["key of bob"] == ["hello", "manners"]
 

@@ -286,15 +286,14 @@ class OpenStreams:
 
     async def recheck(self) -> None:
         """End all streams whose users may not read them any longer. Called after a user lost a right."""
-        verdicts: dict[str, bool] = {}  # by sign-in: many streams share one
+        verdicts: dict[object, bool] = {}  # by sign-in: many streams share one
         for stream in list(self._streams):
             if stream.still_in is None:
                 continue
-            found = verdicts.get(stream.session) if stream.session is not None else None
-            verdict = await stream.still_in() if found is None else found
-            if stream.session is not None:
-                verdicts[stream.session] = verdict
-            if not verdict:
+            sign_in = stream.session or stream
+            if sign_in not in verdicts:
+                verdicts[sign_in] = await stream.still_in()
+            if not verdicts[sign_in]:
                 stream.end()
 
     def close(self) -> None:

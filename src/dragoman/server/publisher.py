@@ -347,8 +347,6 @@ class Publisher:
 
     def _is_settled(self) -> bool:
         """Return whether this server receives every change of the conversations that are read here."""
-        if self._changed_queues:
-            return False
         read = {id for id, feed in self._conversations.items() if feed.readers}
         followed = {turn.conversation for turn in self._followed.values()}
         return read <= self._revisions.keys() | followed

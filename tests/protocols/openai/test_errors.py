@@ -38,6 +38,7 @@ pytestmark = pytest.mark.slow
 
 VALUES = examples(8, 160)
 
+CALLED = {"name": "where", "arguments": "{}"}
 CHAT: dict[str, Any] = {"model": MODEL, "messages": [user("Hi")]}
 RESPONSE: dict[str, Any] = {"model": MODEL, "input": "Hi"}
 
@@ -104,6 +105,8 @@ NOT_IN_CHAT: list[tuple[str, Any]] = [
     ("messages", [{"role": "function", "content": "Hi"}]),
     ("messages", [{"role": "tool", "tool_call_id": "call_x", "content": "Hi"}]),
     ("messages", [user("  ")]),
+    ("messages", [user("Hi"), {"role": "assistant", "content": "Hi", "audio": {"id": "a"}}, user("Hi")]),
+    ("messages", [user("Hi"), {"role": "assistant", "content": "Hi", "function_call": CALLED}, user("Hi")]),
 ]
 
 

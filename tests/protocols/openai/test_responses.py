@@ -136,7 +136,7 @@ async def test_items_of_ours_may_be_named_by_their_ids(tmp_path: Path) -> None:
         (conversation,) = await conversations(site)
         asked, *_ = (await site.runtime.store.messages(conversation))[0]
         mine: Any = {"type": "item_reference", "id": asked.id}
-        await client.responses.create(model=MODEL, input=[mine, *named, user("Again?")])
+        await client.responses.create(model=MODEL, input=[mine, *named, *named, user("Again?")])
         assert [(one.role, one.text) for one in model_of(site.runtime).requests[2].messages] == said
         unknown: Any = {"type": "item_reference", "id": "msg_nope"}
         with pytest.raises(openai.BadRequestError, match="Unknown item 'msg_nope'"):
@@ -179,15 +179,17 @@ async def test_a_stateless_caller_sends_sealed_reasoning_back(tmp_path: Path) ->
         seen = model_of(site.runtime).requests[-1].messages
         thoughts = [part.text for one in seen for part in one.parts if isinstance(part, Reasoning)]
         assert thoughts == ["Where?", "So."]
-        forged = {"type": "reasoning", "summary": [], "encrypted_content": "Zm9yZ2Vk"}
-        with pytest.raises(openai.BadRequestError, match="Cannot verify"):
-            await client.responses.create(model=MODEL, input=[forged, user("Hi")], **asked)
+        seal = next(one["encrypted_content"] for one in history if one.get("type") == "reasoning")
+        for content in ("Zm9yZ2Vk", base64.urlsafe_b64encode(b"x" + base64.urlsafe_b64decode(seal)).decode()):
+            forged = {"type": "reasoning", "summary": [], "encrypted_content": content}
+            with pytest.raises(openai.BadRequestError, match="Cannot verify"):
+                await client.responses.create(model=MODEL, input=[forged, user("Hi")], **asked)
 
 
 async def test_calls_of_the_callers_tools(tmp_path: Path) -> None:
     """The follow-up is a separate response in the same turn, and each can be read again (F2, C6)."""
     script = [
-        says("Let me see.") + calls("where", exact=True) + calls("where"),
+        says("Let me see.") + calls("where", exact=True) + calls("where", exact="no") + calls("where"),
         calls("where", near="Köln"),
         says("Rome."),
         says("Yes."),
@@ -225,6 +227,7 @@ async def test_calls_of_the_callers_tools(tmp_path: Path) -> None:
         assert third.previous_response_id == second.id
         items = await client.responses.input_items.list(second.id, order="asc")
         assert [item.type for item in items.data] == ["function_call_output"] * 2
+        assert not items.has_more
         (conversation,) = await conversations(site)
         assert len(await site.runtime.store.turns(conversation)) == 1
         named: list[Any] = [{"type": "item_reference", "id": id} for id in (made[0].id, items.data[0].id)]

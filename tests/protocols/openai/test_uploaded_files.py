@@ -76,6 +76,7 @@ async def test_uploads_are_bounded_and_expire(tmp_path: Path) -> None:
         times = [("created_at", 3599), ("created_at", 2_592_001), ("updated_at", 3600)]
         wrong: list[tuple[str, Any]] = [("file", ("a.txt", b"")), ("purpose", "fine-tune")]
         wrong += [("expires_after", {"anchor": anchor, "seconds": seconds}) for anchor, seconds in times]
+        wrong += [("expires_after", {"anchor": "created_at"}), ("expires_after", {"seconds": 3600})]
         for field, value in wrong:
             given: Any = {"file": ("a.txt", b"x"), "purpose": "user_data", field: value}
             with pytest.raises(openai.BadRequestError) as refused:
@@ -93,6 +94,7 @@ async def test_uploads_are_bounded_and_expire(tmp_path: Path) -> None:
         pages = [one.filename async for one in ai.files.list(limit=20, order="asc")]
         assert pages == [f"{n}.txt" for n in range(50)]
         last = (await ai.files.list(limit=1)).data[0]
+        assert last.filename == "49.txt"
         await ai.files.delete(last.id)
         hour: Any = {"anchor": "created_at", "seconds": 3600}
         soon = await ai.files.create(file=("a.txt", b"x"), purpose="user_data", expires_after=hour)

@@ -16,6 +16,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from dragoman import Runtime, ScriptedModel
+from dragoman.conversation.sharing import Member
 from dragoman.store.store import Store
 from dragoman.wire.scripted import says
 from tests.cli.program import clean_environment, program
@@ -108,7 +109,13 @@ async def test_a_no_is_a_no(tmp_path: Path, mode: str, answer: str | None) -> No
 
 
 @pytest.mark.parametrize(
-    "answer", [{"bogus": 1}, {"action": "perhaps"}, {"action": "accept", "content": {"answer": ["Allow"]}}]
+    "answer",
+    [
+        {"result": {"bogus": 1}},
+        {"result": {"action": "perhaps"}},
+        {"result": {"action": "accept", "content": {"answer": ["Allow"]}}},
+        {"error": {"code": -1, "message": "no window"}},
+    ],
 )
 async def test_an_answer_that_is_no_filled_form_is_a_no(tmp_path: Path, answer: dict[str, object]) -> None:
     """P3, F2: line by line, since no stock client sends one."""
@@ -139,7 +146,7 @@ async def test_an_answer_that_is_no_filled_form_is_a_no(tmp_path: Path, answer: 
         while result is None and (line := await process.stdout.readline()):
             message = json.loads(line)
             if message.get("method") == "elicitation/create":
-                send(id=message["id"], result=answer)
+                send(id=message["id"], **answer)
             elif message.get("id") == 2:
                 result = message
         process.stdin.close()
@@ -155,13 +162,15 @@ async def test_where_nobody_can_be_asked_the_rule_is_named_that_would_allow_it(
     tmp_path: Path, mode: str
 ) -> None:
     """A foreign protocol cannot bypass a permission (P, F3)."""
-    settings(tmp_path, 'deny = ["files.write:secret*"]')
+    settings(tmp_path, 'allow = ["files.write"]', 'deny = ["files.write:secret*"]')
     async with over_stdio(tmp_path, mode=mode) as client:
         result = await client.call_tool("shell", {"command": "touch b.txt"})
         denied = await client.call_tool("write_file", {"path": "secret.txt", "text": ""})
+        protected = await client.call_tool("write_file", {"path": ".git/config", "text": ""})
     assert result.is_error
     assert 'allow = ["shell:touch b.txt"]' in text_of(result)
     assert denied.is_error
+    assert "cannot ask a person. It is asked because what it would change is protected" in text_of(protected)
     assert not (tmp_path / "b.txt").exists()
     assert not (tmp_path / "secret.txt").exists()
 
@@ -248,9 +257,11 @@ async def test_conversations_are_resources_and_commands_are_prompts(tmp_path: Pa
     commands = tmp_path / "home" / "config" / "dragoman" / "commands"
     commands.mkdir(parents=True)
     (commands / "review.md").write_text("# Review it\n\nReview $ARGUMENTS with care.")
-    async with over_stdio(tmp_path) as client:
+    editor = types.Implementation(name="editor " * 9, version="1")
+    async with over_stdio(tmp_path, client_info=editor) as client:
         await client.call_tool("calculator", {"expression": "1 + 1"})
         (resource,) = (await client.list_resources()).resources
+        assert resource.title == f"MCP: {editor.name}"[:60]
         assert (await client.list_resources(cursor="9e9 conv")).resources == [resource]
         assert (await client.list_resources(cursor="0 conv")).resources == []
         with pytest.raises(MCPError, match="Unknown page 'x'"):
@@ -307,7 +318,13 @@ async def test_somebody_elses_conversations_are_not_there(tmp_path: Path) -> Non
                 await eve.read_resource(str(resource.uri))
             await eve.call_tool("calculator", {"expression": "2 + 2"})
             (own,) = (await eve.list_resources()).resources
-    assert own.uri != resource.uri
+            shared = str(resource.uri)
+            async with Runtime(
+                tmp_path / "home" / "chat.db", model=ScriptedModel([]), adopts=False
+            ) as runtime:
+                await runtime.store.set_member(shared.rpartition("/")[2], Member("eve", "reads"))
+            assert {str(one.uri) for one in (await eve.list_resources()).resources} == {str(own.uri), shared}
+    assert str(own.uri) != shared
 
 
 async def test_a_client_whose_conversation_is_deleted_costs_no_other_client_its_answers(

@@ -8,7 +8,6 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, JsonValue, PrivateAttr, model_validator
 
 from dragoman.errors import BadRequest
-from dragoman.messages.boundary import check_json
 from dragoman.messages.questions import Mode
 from dragoman.messages.request import ToolSpec
 from dragoman.server.protocols.threads import Loose, WithContent, unreadable
@@ -69,7 +68,6 @@ class UIMessage(WithContent):
         ]
         about: dict[str, JsonValue] = {"metadata": self.metadata, "data": data}
         found: JsonValue = {name: value for name, value in about.items() if value}
-        check_json(found, "the message")
         return {KEPT: found} if found else {}
 
     @property

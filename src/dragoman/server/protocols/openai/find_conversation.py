@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from dragoman.errors import DragomanError
+from dragoman.errors import NotFound
 from dragoman.messages.message import Message, Role, canonical
 from dragoman.server.protocols.openai.request_input import (
     AssistantEntry,
@@ -67,8 +67,8 @@ async def find_parent(
             continue
         try:
             messages, _ = await store.messages(conversation.id)
-        except DragomanError:
-            continue  # An unreadable conversation cannot be continued.
+        except NotFound:
+            continue  # It was deleted in the meantime.
         if not messages or MARK not in messages[0].metadata:
             continue
         if (found := end_of(history, calls, messages)) is not None:

@@ -13,7 +13,16 @@ from dragoman.conversation.sharing import Right
 from dragoman.errors import NotFound, TurnBusy
 from dragoman.messages import events as e
 from dragoman.messages.endings import REFUSED
-from dragoman.messages.message import Citation, File, Message, Reasoning, Text, ToolCall, ToolResult
+from dragoman.messages.message import (
+    CallState,
+    Citation,
+    File,
+    Message,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from dragoman.messages.request import OutputSpec
 from dragoman.messages.usage import Usage
 from dragoman.server.context import Context
@@ -324,11 +333,9 @@ async def input_items(context: Context, place: ReplyPlace) -> list[dict[str, Any
     messages = await messages_of_turn(context.runtime, place)
     tools = {spec.name for spec in (await options_of(context.runtime, place.turn)).client_tools}
     calls = next(message for message in messages if message.id == place.after).calls
-    return [
-        _output(call, call.result)
-        for call in calls
-        if call.tool in tools and call.result is not None and (call.started is not None or call.provider_id)
-    ]
+    # A call that was refused never reached the caller. Those of a caller's history only have a result.
+    brought = [call for call in calls if call.started is not None or call.state is CallState.COMPLETED]
+    return [_output(call, call.result) for call in brought if call.tool in tools and call.result is not None]
 
 
 def items_of(message: Message, tools: Collection[str] | None) -> Iterator[dict[str, Any]]:
