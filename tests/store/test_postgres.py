@@ -137,6 +137,10 @@ async def test_a_statement_that_never_ran_leaves_no_transaction_to_the_next(
         with pytest.raises(BadRequest):
             await store.message("half a character: \ud800")
         assert await store.messages(scene.CONVERSATION.id) == read
+        with pytest.raises(asyncpg.InternalClientError):
+            async with store._connection():
+                raise asyncpg.InternalClientError("got result for unknown protocol state 3")
+        assert await store.messages(scene.CONVERSATION.id) == read
         assert prepared  # kept until here: the driver would close it, which settles the connection, too
     finally:
         await store.close()
@@ -273,6 +277,7 @@ async def test_a_password_is_shown_nowhere(tmp_path: Path) -> None:
     [
         ("postgresql://[::1/chat", "address of the store is not valid"),
         ("postgresql://db/chat?schema=Our-own", "lowercase letters, digits and underscores"),
+        ("postgresql://db/chat?schema=", "lowercase letters, digits and underscores"),
     ],
 )
 def test_an_address_without_sense_is_refused(url: str, why: str) -> None:
@@ -283,6 +288,8 @@ def test_an_address_without_sense_is_refused(url: str, why: str) -> None:
 async def test_a_store_that_is_away_or_closed_says_so(tmp_path: Path, postgres: Server) -> None:
     """S2: and so does its queue of turns."""
     away = PostgresStore("postgresql://127.0.0.1:1/none")
+    with pytest.raises(ConfigError, match="The store is not open"):
+        await away.conversations()
     with pytest.raises(ConfigError, match="Cannot open the store"):
         await away.schema_state()
     with pytest.raises(ConfigError, match="Cannot open the queue of turns"):
@@ -328,6 +335,23 @@ async def test_who_lost_its_connection_or_its_row_has_them_again(tmp_path: Path,
                 await asyncio.sleep(0.05)
             async with store._chore("any") as ours:
                 assert ours
+    finally:
+        await store.close()
+
+
+async def test_a_lease_that_cannot_be_renewed_is_logged_and_so_is_the_end_of_that(
+    tmp_path: Path, postgres: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    """N4"""
+    caplog.set_level("WARNING", "dragoman.store")
+    store = PostgresStore(postgres.url(schema_of(tmp_path)), lease=0.2)
+    await store.open()
+    try:
+        async with store._connection() as connection:
+            await connection.execute("ALTER TABLE owners RENAME TO away")
+            await eventually(lambda: "cannot renew the lease of this process: relation" in caplog.text)
+            await connection.execute("ALTER TABLE away RENAME TO owners")
+        await eventually(lambda: "the lease of this process is renewed again" in caplog.text)
     finally:
         await store.close()
 

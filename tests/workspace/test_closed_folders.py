@@ -56,6 +56,20 @@ def test_what_can_neither_be_done_nor_undone_is_told_and_holds_nothing_up(tmp_pa
     _play("refused", tmp_path)
 
 
+def test_what_cannot_be_looked_into_is_told_with_each_record(tmp_path: Path) -> None:
+    """B1: the kernel reports no change in it."""
+    _play("unseen", tmp_path)
+
+
+def _unseen(root: Path) -> None:
+    history = history_of(root, watch_from=0)
+    (root / "d").chmod(0)
+    told = record(history, (root / "new").touch)
+    (root / "d").chmod(0o755)
+    assert told is not None
+    assert told.notes == ("d: it cannot be looked into (Permission denied)",)
+
+
 def _refused(root: Path) -> None:
     history = history_of(root)
     (root / "e").mkdir()
@@ -103,4 +117,5 @@ _PLAYS: dict[str, list[Callable[[Path], None]]] = {
         partial(_there_and_back, lets_nobody_look),
     ],
     "refused": [_refused],
+    "unseen": [_unseen],
 }
