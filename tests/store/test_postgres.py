@@ -141,6 +141,7 @@ async def test_a_statement_that_never_ran_leaves_no_transaction_to_the_next(
             async with store._connection():
                 raise asyncpg.InternalClientError("got result for unknown protocol state 3")
         assert await store.messages(scene.CONVERSATION.id) == read
+        assert not store._unsettled  # no more statements than before
         assert prepared  # kept until here: the driver would close it, which settles the connection, too
     finally:
         await store.close()
@@ -414,6 +415,8 @@ async def test_who_may_not_migrate_names_the_command_that_does(tmp_path: Path, p
     refused = PostgresStore(url, migrates=False)
     with pytest.raises(ConfigError, match=r"no tables yet.*`dragoman store migrate`"):
         await refused.open()
+    with pytest.raises(ConfigError, match=r"queue of turns has no tables yet.*`dragoman store migrate`"):
+        await refused.job_queue().open()
     preview = await program("store", "migrate", url, "--dry-run", folder=tmp_path)
     assert "would take step 1: the first schema\n" in preview.out, preview.err
     assert preview.out.endswith("would make the queue of turns\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
@@ -19,6 +20,7 @@ from dragoman.messages.message import (
     CallState,
     Error,
     File,
+    MadeIn,
     Message,
     Reasoning,
     Summary,
@@ -218,6 +220,18 @@ def test_files_that_a_call_made_are_among_what_is_read() -> None:
     result = ToolResult("painted", attachments=(File("image/png", blob="abc", name="cat.png"),))
     told = markdown(Conversation("conv_1"), [message(replace(CALL, result=result))])
     assert told.endswith("```\npainted\n```\n\n[cat.png](abc)\n")
+
+
+def test_each_program_is_followed_by_its_own_calls() -> None:
+    """S1"""
+    programs = [ToolCall(name, name) for name in ("first", "second")]
+    inner = tuple(
+        replace(CALL, id=f"in {one.id}", tool=f"in {one.id}", made_in=MadeIn(one.id, 7, 0))
+        for one in programs
+    )
+    told = markdown(Conversation("conv_1"), [replace(message(*programs), inner=inner)])
+    assert re.findall(r"\*\*(.*?)\*\*", told) == ["first", "in first", "second", "in second"]
+    assert told.count("· line 7 of the program") == 2
 
 
 async def test_the_path_to_the_leaf_is_what_is_printed(tmp_path: Path) -> None:

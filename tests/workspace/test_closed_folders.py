@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.errors import RevertConflict
+from dragoman.errors import BadRequest, RevertConflict
+from dragoman.workspace.states import SnapshotLimits
+from dragoman.workspace.workspaces import copy_folder
 from tests.workspace.folders import go_back, history_of, picture, record
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="root is root there")]
@@ -70,6 +72,18 @@ def _unseen(root: Path) -> None:
     assert told.notes == ("d: it cannot be looked into (Permission denied)",)
 
 
+def test_a_file_that_cannot_be_read_is_not_left_out_of_a_copy(tmp_path: Path) -> None:
+    """B3: the copy is refused."""
+    _play("copied", tmp_path)
+
+
+def _copied(root: Path) -> None:
+    (root / "d" / "x").chmod(0)
+    with pytest.raises(BadRequest, match="Permission denied"):
+        copy_folder(root, root.parent / "copies" / "one", SnapshotLimits())
+    assert [*(root.parent / "copies").iterdir()] == []
+
+
 def _refused(root: Path) -> None:
     history = history_of(root)
     (root / "e").mkdir()
@@ -118,4 +132,5 @@ _PLAYS: dict[str, list[Callable[[Path], None]]] = {
     ],
     "refused": [_refused],
     "unseen": [_unseen],
+    "copied": [_copied],
 }

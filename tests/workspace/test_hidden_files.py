@@ -219,7 +219,7 @@ def test_what_a_turn_hides_by_an_ignore_file_comes_back(
     (root / lost).write_text("destroyed")
     told = history.end("turn_1", "two")
     assert paths_of(told) == [lost]
-    go_back(history, told)
+    assert paths_of(go_back(history, told)) == [lost]
     assert (root / lost).read_text() == "print(1)\n"
 
 

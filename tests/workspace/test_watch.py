@@ -104,6 +104,9 @@ def test_of_a_folder_that_another_one_replaced_nothing_is_reported(root: Path, w
         file.write_text("new")
     assert watch.take() == {"src/": {"y2"}}
     assert watch.failed == ""
+    watch.close()
+    add("src")
+    assert watch.failed == "inotify: Bad file descriptor"
 
 
 def test_a_report_of_a_folder_covers_what_is_in_it() -> None:
@@ -117,9 +120,9 @@ def test_a_report_of_a_folder_covers_what_is_in_it() -> None:
 
 def test_what_a_new_ignore_file_hides_is_not_told_any_more(root: Path) -> None:
     """B1: also deep below it. No look leaves the folder open."""
+    before = open_files(root)
     watched = Watched(root)
     watched.changed()
-    before = open_files(root)
     (root / "src" / ".gitignore").write_text("c.py\n")
     assert "src/.gitignore" in watched.changed()
     (root / "src" / "deep" / "c.py").write_text("hidden")
@@ -245,15 +248,22 @@ def test_ignore_rules_that_change_hold_from_the_next_turn_on(root: Path) -> None
     assert [change.path for change in told.changes] == ["src/y"]
 
 
-def test_what_is_looked_at_although_it_is_ignored_is_not_told_as_new(root: Path) -> None:
-    """The call that named the file is over, and the file became ignored meanwhile (B1 × B3)."""
+@pytest.mark.parametrize("name", ["a.txt", "new.txt"])
+def test_what_is_looked_at_although_it_is_ignored_is_not_told_as_new(root: Path, name: str) -> None:
+    """The call that named the file is over, and the file became ignored meanwhile, or was made then (B1 ×
+    B3)."""
     history = history_of(root, watch_from=0)
-    history.begin(conversation="conv_1", turn="turn_1", step=1, call="one", paths=["a.txt"])
-    (root / ".gitignore").write_text("a.txt\n")
-    history.begin(conversation="conv_1", turn="turn_2", step=1, call="two", paths=None)
+    history.begin(conversation="conv_1", turn="turn_1", step=1, call="one", paths=[name])
+    (root / ".gitignore").write_text(f"{name}\n")
+    for call in ("two", "three"):
+        history.begin(conversation="conv_1", turn="turn_2", step=1, call=call, paths=None)
+        (root / name).write_text(call)
+    record(history, lambda: None, turn="turn_3")
     history.end("turn_1", "one")
+    (root / name).write_text("changed once more")
     (root / "src" / "b.py").write_text("print(2)\n")
-    told = history.end("turn_2", "two")
+    history.end("turn_2", "two")
+    told = history.end("turn_2", "three")
     assert told is not None
     assert [change.path for change in told.changes] == ["src/b.py"]
 
