@@ -289,7 +289,7 @@ async def test_who_reads_what_mentions_a_file_may_see_it(tmp_path: Path) -> None
     """U2: a message, a result, or a message that is queued. Arguments may contain any text."""
     store = SqliteStore(tmp_path / "chat.db")
     await store.open()
-    sent, queued, made, said = [await store.put_blob(data) for data in (b"1", b"2", b"3", b"4")]
+    sent, queued, made, said, steered = [await store.put_blob(bytes([n])) for n in range(5)]
     call = ToolCall(
         "call_1", "add", {"blob": said}, state=CallState.COMPLETED, result=ToolResult("", blob=made)
     )
@@ -298,8 +298,9 @@ async def test_who_reads_what_mentions_a_file_may_see_it(tmp_path: Path) -> None
     await store.start(scene.start(3, parent="msg_2"))
     waiting = scene.user("msg_4", "msg_3", parts=(File("a/b", blob=queued),))
     assert await store.start(replace(scene.start(4, queue=True), message=waiting)) is None
-    every = (sent, queued, made, said)
-    assert [await may_see(store, one, "ada") for one in every] == [True, True, True, False]
+    await store.post("turn_3", "steer", {"blob": steered})
+    every = (sent, queued, made, said, steered)
+    assert [await may_see(store, one, "ada") for one in every] == [True, True, True, False, False]
     assert not any([await may_see(store, one, "bob") for one in every])
     again = scene.user("msg_9", None, "conv_2", parts=(File("a/b", blob=sent),))
     await store.add_conversation(Conversation("conv_2", user="ada"), [again])

@@ -66,10 +66,13 @@ def test_what_cannot_be_looked_into_is_told_with_each_record(tmp_path: Path) -> 
 def _unseen(root: Path) -> None:
     history = history_of(root, watch_from=0)
     (root / "d").chmod(0)
-    told = record(history, (root / "new").touch)
-    (root / "d").chmod(0o755)
+    told = record(history, lambda: (root / "closed").touch(0))
+    why = "(Permission denied)"
     assert told is not None
-    assert told.notes == ("d: it cannot be looked into (Permission denied)",)
+    assert {*told.notes} == {f"d: it cannot be looked into {why}", f"closed: it cannot be read {why}"}
+    named = history.begin(conversation="conv_1", turn="turn_2", step=1, call="call_1", paths=["d/x"])
+    assert named == [f"d/x: it cannot be looked at {why}"]
+    (root / "d").chmod(0o755)
 
 
 def test_a_file_that_cannot_be_read_is_not_left_out_of_a_copy(tmp_path: Path) -> None:
