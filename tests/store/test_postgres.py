@@ -21,6 +21,7 @@ from dragoman.errors import BadRequest, ConfigError, EngineError, StoreUnavailab
 from dragoman.store.address import StoreServer, store_address
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.postgres.database import translate
+from dragoman.store.sql.database import SqlConnection
 from dragoman.store.store import Store, StoredEvent
 from dragoman.wire.scripted import calls, says
 from tests.cli.program import program
@@ -300,8 +301,9 @@ async def test_a_store_that_is_away_or_closed_says_so(tmp_path: Path, postgres: 
         await jobs.open()
         assert await jobs.waiting() == (0, 0.0)
         await jobs.close()
-        with pytest.raises(StoreUnavailable, match="the queue of turns is closed"):
+        with pytest.raises(StoreUnavailable, match="the queue of turns is closed") as closed:
             await jobs.waiting()
+        assert closed.value.retryable
         written = store._write(lambda db: None)
         for task in store._writes:  # as the loop of a program does that ends
             task.cancel()
@@ -391,6 +393,28 @@ async def test_a_start_that_is_given_up_leaves_no_connection(tmp_path: Path, pos
         await eventually(lambda: not open_ones)
 
 
+@pytest.mark.parametrize("conflicts", [3, 100])
+async def test_a_write_that_conflicts_is_tried_again_a_few_times(
+    tmp_path: Path, postgres: Server, conflicts: int
+) -> None:
+    """N1"""
+    tries: list[int] = []
+
+    def write(db: SqlConnection) -> int:
+        tries.append(1)
+        if len(tries) <= conflicts:
+            db.execute("DO $$ BEGIN RAISE serialization_failure; END $$")
+        return len(tries)
+
+    async with opened_store(postgres.url(schema_of(tmp_path))) as store:
+        if conflicts == 3:
+            assert await store._write(write) == 4
+        else:
+            with pytest.raises(StoreUnavailable, match="other writes"):
+                await store._write(write)
+            assert len(tries) == 8
+
+
 async def test_two_that_count_up_at_once_lose_nothing(tmp_path: Path, postgres: Server) -> None:
     """A transaction locks a row that it reads for a change (N1)."""
     one, other = (PostgresStore(postgres.url(schema_of(tmp_path))) for _ in range(2))
@@ -476,6 +500,24 @@ async def test_of_several_nodes_one_deletes_what_is_old(tmp_path: Path, postgres
             await store.close()
 
 
+async def test_who_is_alone_has_the_others_wait(tmp_path: Path, postgres: Server) -> None:
+    """N5: such as to queue turns that nobody runs."""
+    url = postgres.url(schema_of(tmp_path))
+    waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    async with opened_store(url) as one, opened_store(url) as other, asyncio.timeout(PATIENCE):
+
+        async def enter() -> None:
+            async with other._alone("any"):
+                pass
+
+        async with one._alone("any"), one._connection() as connection:
+            entering = asyncio.create_task(enter())
+            while not entering.done() and not await connection.fetchval(waiting):
+                pass
+            assert not entering.done()
+        await entering
+
+
 async def test_who_waits_is_woken_by_what_another_process_writes(tmp_path: Path, postgres: Server) -> None:
     """N3: of events and of everything else, long before it would look by itself."""
     url = postgres.url(schema_of(tmp_path))
@@ -484,10 +526,13 @@ async def test_who_waits_is_woken_by_what_another_process_writes(tmp_path: Path,
         await asyncio.sleep(0.3)  # notifications so far
         await other.wait_for_events(0.01)
         await other.wait_for_writes(0.01)
-        waiting = asyncio.gather(other.wait_for_events(PATIENCE * 2), other.wait_for_writes(PATIENCE * 2))
+        waits = (other.wait_for_events(PATIENCE * 2), other.wait_for_writes(PATIENCE * 2))
+        waiting = [asyncio.create_task(one) for one in waits]
+        await asyncio.sleep(0)
+        assert not any(one.done() for one in waiting)
         await owner.put_events([StoredEvent("turn_1", 1, "one")], {"turn_1": 1})
         await owner.post("turn_1", "cancel", {})
-        await waiting
+        await asyncio.gather(*waiting)
 
 
 @asynccontextmanager
