@@ -302,6 +302,8 @@ async def test_who_reads_what_mentions_a_file_may_see_it(tmp_path: Path) -> None
     every = (sent, queued, made, said, steered)
     assert [await may_see(store, one, "ada") for one in every] == [True, True, True, False, False]
     assert not any([await may_see(store, one, "bob") for one in every])
+    assert await store.change_queued("turn_4", [File("a/b", blob=steered)])
+    assert [await may_see(store, one, "ada") for one in (queued, steered)] == [False, True]
     again = scene.user("msg_9", None, "conv_2", parts=(File("a/b", blob=sent),))
     await store.add_conversation(Conversation("conv_2", user="ada"), [again])
     with closing(sqlite3.connect(tmp_path / "chat.db")) as db, db:
