@@ -271,6 +271,7 @@ async def test_a_password_is_shown_nowhere(tmp_path: Path) -> None:
         await PostgresStore(url).open()
     shown = f"{refused.value}{refused.value.__cause__}{store_address(url)}{store_address(url)!r}"
     assert "hunter2" not in shown
+    assert str(store_address(url.replace("127.0.0.1", "[::1"))) == "postgresql://…"
     assert "127.0.0.1:1" in str(refused.value)
 
 
