@@ -501,6 +501,17 @@ async def test_of_several_nodes_one_deletes_what_is_old(tmp_path: Path, postgres
             await store.close()
 
 
+async def test_other_processes_learn_that_a_user_lost_a_right(tmp_path: Path, postgres: Server) -> None:
+    """V4: they check their open streams again."""
+    url = postgres.url(schema_of(tmp_path))
+    async with opened_store(url) as one, opened_store(url) as other:
+        await one.add_person("ada", "hash", 1.0)
+        while await other.has_new_writes():
+            pass
+        await one.end_session("session", 100.0, 1.0)
+        assert await other.has_new_writes()
+
+
 async def test_who_is_alone_has_the_others_wait(tmp_path: Path, postgres: Server) -> None:
     """N5: such as to queue turns that nobody runs."""
     url = postgres.url(schema_of(tmp_path))

@@ -95,8 +95,9 @@ def test_a_call_that_changes_nothing_leaves_no_record(root: Path) -> None:
 
 
 def test_a_call_whose_conversation_is_deleted_leaves_no_record(root: Path) -> None:
-    """S1, B1: and it ends once."""
+    """S1, B1: and it ends once. Another one runs beside it."""
     history = history_of(root)
+    history.begin(conversation="conv_2", turn="turn_2", step=1, call="call_2", paths=None)
 
     def work() -> None:
         (root / "a.txt").write_text("changed")
