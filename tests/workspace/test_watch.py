@@ -159,7 +159,11 @@ def _out_and_in(root: Path) -> None:
     (root.parent / "away").rename(root / "src")
 
 
-WORKS: list[Callable[[Path], object]] = [_fill_at_once, _swap, _map, _replace_by_file, _out_and_in]
+def _remove(root: Path) -> None:
+    (root / "a.txt").unlink()
+
+
+WORKS: list[Callable[[Path], object]] = [_fill_at_once, _swap, _map, _replace_by_file, _out_and_in, _remove]
 
 
 @pytest.mark.parametrize("work", WORKS)
@@ -173,7 +177,7 @@ def test_folders_that_move_and_fill_are_told_as_by_a_walk(root: Path, work: Call
     told, expected = record(watching, lambda: work(root)), record(walking, lambda: work(walked))
     assert told is not None
     assert expected is not None
-    assert told.changes == expected.changes
+    assert (told.changes, told.notes) == (expected.changes, expected.notes)
     assert picture(root) == picture(walked)
     for place in list(picture(root)):  # every current file is watched
         if (root / place).is_file():
