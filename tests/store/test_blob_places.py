@@ -39,13 +39,13 @@ URL = f"s3://{BUCKET}/chat"
 
 class TestNamedFolder(BlobConformance):
     async def make(self, folder: Path) -> Blobs:
-        blobs = named_blobs((folder / "a b").as_uri(), own="database")
+        blobs = named_blobs((folder / "new" / "a b").as_uri(), own="database")
         assert isinstance(blobs, FolderBlobs)
         await blobs.claim("store-1")
         return blobs
 
     async def alter(self, folder: Path, key: str) -> None:
-        FolderBlobs(folder / "a b").path(key).write_bytes(b"as it is")
+        FolderBlobs(folder / "new" / "a b").path(key).write_bytes(b"as it is")
 
 
 class TestFallback(BlobConformance):

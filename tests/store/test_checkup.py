@@ -148,3 +148,6 @@ def test_old_files_that_nothing_mentions_are_counted_and_left(path: Path) -> Non
     assert unused.text == "1 files (1.0 MiB) that nothing mentions, older than this database"
     assert unused.harmless
     assert old.exists()
+    (folder / ("f" * 62)).touch()
+    change(path, "PRAGMA user_version = 0")  # as an older version left it: a day of grace
+    assert check_store(path)[0].text.startswith("2 files (2.0 MiB)")

@@ -64,6 +64,8 @@ def test_what_those_that_died_while_they_were_born_left_is_swept(tmp_path: Path)
     (tmp_path / "run_dead_1.new").touch()
     owner = Owner(tmp_path, lease=LEASE)
     assert [path.name for path in tmp_path.iterdir()] == [f"{owner.name}.lock"]
+    (tmp_path / "odd.lock").mkdir()
+    assert owner.alive("odd")  # what cannot be opened is given up by nobody
     owner.close()
 
 

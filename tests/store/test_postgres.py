@@ -21,6 +21,7 @@ from dragoman.errors import BadRequest, ConfigError, EngineError, StoreUnavailab
 from dragoman.store.address import StoreServer, store_address
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.postgres.database import translate
+from dragoman.store.sql.database import SqlConnection
 from dragoman.store.store import Store, StoredEvent
 from dragoman.wire.scripted import calls, says
 from tests.cli.program import program
@@ -137,6 +138,11 @@ async def test_a_statement_that_never_ran_leaves_no_transaction_to_the_next(
         with pytest.raises(BadRequest):
             await store.message("half a character: \ud800")
         assert await store.messages(scene.CONVERSATION.id) == read
+        with pytest.raises(asyncpg.InternalClientError):
+            async with store._connection():
+                raise asyncpg.InternalClientError("got result for unknown protocol state 3")
+        assert await store.messages(scene.CONVERSATION.id) == read
+        assert not store._unsettled  # no more statements than before
         assert prepared  # kept until here: the driver would close it, which settles the connection, too
     finally:
         await store.close()
@@ -265,6 +271,7 @@ async def test_a_password_is_shown_nowhere(tmp_path: Path) -> None:
         await PostgresStore(url).open()
     shown = f"{refused.value}{refused.value.__cause__}{store_address(url)}{store_address(url)!r}"
     assert "hunter2" not in shown
+    assert str(store_address(url.replace("127.0.0.1", "[::1"))) == "postgresql://…"
     assert "127.0.0.1:1" in str(refused.value)
 
 
@@ -273,6 +280,7 @@ async def test_a_password_is_shown_nowhere(tmp_path: Path) -> None:
     [
         ("postgresql://[::1/chat", "address of the store is not valid"),
         ("postgresql://db/chat?schema=Our-own", "lowercase letters, digits and underscores"),
+        ("postgresql://db/chat?schema=", "lowercase letters, digits and underscores"),
     ],
 )
 def test_an_address_without_sense_is_refused(url: str, why: str) -> None:
@@ -283,6 +291,8 @@ def test_an_address_without_sense_is_refused(url: str, why: str) -> None:
 async def test_a_store_that_is_away_or_closed_says_so(tmp_path: Path, postgres: Server) -> None:
     """S2: and so does its queue of turns."""
     away = PostgresStore("postgresql://127.0.0.1:1/none")
+    with pytest.raises(ConfigError, match="The store is not open"):
+        await away.conversations()
     with pytest.raises(ConfigError, match="Cannot open the store"):
         await away.schema_state()
     with pytest.raises(ConfigError, match="Cannot open the queue of turns"):
@@ -292,8 +302,9 @@ async def test_a_store_that_is_away_or_closed_says_so(tmp_path: Path, postgres: 
         await jobs.open()
         assert await jobs.waiting() == (0, 0.0)
         await jobs.close()
-        with pytest.raises(StoreUnavailable, match="the queue of turns is closed"):
+        with pytest.raises(StoreUnavailable, match="the queue of turns is closed") as closed:
             await jobs.waiting()
+        assert closed.value.retryable
         written = store._write(lambda db: None)
         for task in store._writes:  # as the loop of a program does that ends
             task.cancel()
@@ -332,6 +343,23 @@ async def test_who_lost_its_connection_or_its_row_has_them_again(tmp_path: Path,
         await store.close()
 
 
+async def test_a_lease_that_cannot_be_renewed_is_logged_and_so_is_the_end_of_that(
+    tmp_path: Path, postgres: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    """N4"""
+    caplog.set_level("WARNING", "dragoman.store")
+    store = PostgresStore(postgres.url(schema_of(tmp_path)), lease=0.2)
+    await store.open()
+    try:
+        async with store._connection() as connection:
+            await connection.execute("ALTER TABLE owners RENAME TO away")
+            await eventually(lambda: "cannot renew the lease of this process: relation" in caplog.text)
+            await connection.execute("ALTER TABLE away RENAME TO owners")
+        await eventually(lambda: "the lease of this process is renewed again" in caplog.text)
+    finally:
+        await store.close()
+
+
 async def test_a_start_that_is_given_up_leaves_no_connection(tmp_path: Path, postgres: Server) -> None:
     """The server stops answering when this process starts to listen, and whoever starts it stops waiting."""
     stalled, open_ones = asyncio.Event(), set[int]()
@@ -366,6 +394,28 @@ async def test_a_start_that_is_given_up_leaves_no_connection(tmp_path: Path, pos
         await eventually(lambda: not open_ones)
 
 
+@pytest.mark.parametrize("conflicts", [3, 100])
+async def test_a_write_that_conflicts_is_tried_again_a_few_times(
+    tmp_path: Path, postgres: Server, conflicts: int
+) -> None:
+    """N1"""
+    tries: list[int] = []
+
+    def write(db: SqlConnection) -> int:
+        tries.append(1)
+        if len(tries) <= conflicts:
+            db.execute("DO $$ BEGIN RAISE serialization_failure; END $$")
+        return len(tries)
+
+    async with opened_store(postgres.url(schema_of(tmp_path))) as store:
+        if conflicts == 3:
+            assert await store._write(write) == 4
+        else:
+            with pytest.raises(StoreUnavailable, match="other writes"):
+                await store._write(write)
+            assert len(tries) == 8
+
+
 async def test_two_that_count_up_at_once_lose_nothing(tmp_path: Path, postgres: Server) -> None:
     """A transaction locks a row that it reads for a change (N1)."""
     one, other = (PostgresStore(postgres.url(schema_of(tmp_path))) for _ in range(2))
@@ -390,6 +440,8 @@ async def test_who_may_not_migrate_names_the_command_that_does(tmp_path: Path, p
     refused = PostgresStore(url, migrates=False)
     with pytest.raises(ConfigError, match=r"no tables yet.*`dragoman store migrate`"):
         await refused.open()
+    with pytest.raises(ConfigError, match=r"queue of turns has no tables yet.*`dragoman store migrate`"):
+        await refused.job_queue().open()
     preview = await program("store", "migrate", url, "--dry-run", folder=tmp_path)
     assert "would take step 1: the first schema\n" in preview.out, preview.err
     assert preview.out.endswith("would make the queue of turns\n")
@@ -449,6 +501,35 @@ async def test_of_several_nodes_one_deletes_what_is_old(tmp_path: Path, postgres
             await store.close()
 
 
+async def test_other_processes_learn_that_a_user_lost_a_right(tmp_path: Path, postgres: Server) -> None:
+    """V4: they check their open streams again."""
+    url = postgres.url(schema_of(tmp_path))
+    async with opened_store(url) as one, opened_store(url) as other:
+        await one.add_person("ada", "hash", 1.0)
+        while await other.has_new_writes():
+            pass
+        await one.end_session("session", 100.0, 1.0)
+        assert await other.has_new_writes()
+
+
+async def test_who_is_alone_has_the_others_wait(tmp_path: Path, postgres: Server) -> None:
+    """N5: such as to queue turns that nobody runs."""
+    url = postgres.url(schema_of(tmp_path))
+    waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    async with opened_store(url) as one, opened_store(url) as other, asyncio.timeout(PATIENCE):
+
+        async def enter() -> None:
+            async with other._alone("any"):
+                pass
+
+        async with one._alone("any"), one._connection() as connection:
+            entering = asyncio.create_task(enter())
+            while not entering.done() and not await connection.fetchval(waiting):
+                pass
+            assert not entering.done()
+        await entering
+
+
 async def test_who_waits_is_woken_by_what_another_process_writes(tmp_path: Path, postgres: Server) -> None:
     """N3: of events and of everything else, long before it would look by itself."""
     url = postgres.url(schema_of(tmp_path))
@@ -457,10 +538,13 @@ async def test_who_waits_is_woken_by_what_another_process_writes(tmp_path: Path,
         await asyncio.sleep(0.3)  # notifications so far
         await other.wait_for_events(0.01)
         await other.wait_for_writes(0.01)
-        waiting = asyncio.gather(other.wait_for_events(PATIENCE * 2), other.wait_for_writes(PATIENCE * 2))
+        waits = (other.wait_for_events(PATIENCE * 2), other.wait_for_writes(PATIENCE * 2))
+        waiting = [asyncio.create_task(one) for one in waits]
+        await asyncio.sleep(0)
+        assert not any(one.done() for one in waiting)
         await owner.put_events([StoredEvent("turn_1", 1, "one")], {"turn_1": 1})
         await owner.post("turn_1", "cancel", {})
-        await waiting
+        await asyncio.gather(*waiting)
 
 
 @asynccontextmanager

@@ -132,3 +132,8 @@ def test_a_long_text_is_in_rows_that_overlap_and_none_is_inside_another(sizes: l
 def test_where_only_folded_words_match_a_snippet_is_the_beginning() -> None:
     """S1"""
     assert snippet_of(f"Straße {'x' * 200}", ["STRASSE"]) == f"Straße {'x' * 113}…"
+
+
+def test_a_snippet_after_a_long_word_begins_within_it() -> None:
+    """S1: the word after the match's first character is part of the match."""
+    assert snippet_of(f"{'a' * 20}(sure)", ["(sure)"]) == f"…{'a' * 16}«(sure)»"

@@ -94,6 +94,10 @@ def test_each_connection_has_the_settings_it_needs(tmp_path: Path) -> None:
     wanted |= {"wal_autocheckpoint": 40_000, "journal_size_limit": 160_000_000}
     with closing(connect(tmp_path / "chat.db", busy_timeout=1.0)) as db:
         assert {name: db.execute(f"PRAGMA {name}").fetchone()[0] for name in wanted} == wanted
+    (tmp_path / "chat.db").write_text("This is no database. " * 100)
+    with pytest.raises(sqlite3.DatabaseError) as refused:
+        connect(tmp_path / "chat.db", busy_timeout=1.0)
+    assert (str(refused.value), open_files(tmp_path)) == ("file is not a database", [])
 
 
 async def test_more_people_of_one_name_than_numbers_are_refused(tmp_path: Path) -> None:
@@ -161,6 +165,31 @@ async def test_a_read_cannot_write(tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailable, match="is read-only"):
         await store._read(lambda db: db.execute("DELETE FROM people"))
     await store.close()
+
+
+async def test_a_claim_is_on_disk_before_the_turn_goes_on(tmp_path: Path) -> None:
+    """S3 × N4: and so is what the caller wants to be there."""
+    for claims in (False, True):
+        store = SqliteStore(tmp_path / "chat.db")
+        await store.open()
+        statements = list[str]()
+        store._writer._connection.set_trace_callback(statements.append)
+        if claims:
+            assert await store.claim("turn_1") == 2
+        else:
+            await scene.begun(store)
+            assert "PRAGMA synchronous = FULL" not in statements
+            await store.append("turn_1", 1, 2, scene.change("a"), sync=True)
+        assert "PRAGMA synchronous = FULL" in statements
+        await store.close()
+
+
+async def test_who_waits_for_events_looks_again_later(tmp_path: Path) -> None:
+    """E2: SQLite tells nobody of them."""
+    waiting = asyncio.ensure_future(SqliteStore(tmp_path / "chat.db").wait_for_events(PATIENCE))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    waiting.cancel()
 
 
 async def test_a_store_that_is_not_open_says_so(tmp_path: Path) -> None:

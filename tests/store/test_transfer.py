@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
@@ -19,6 +20,7 @@ from dragoman.messages.message import (
     CallState,
     Error,
     File,
+    MadeIn,
     Message,
     Reasoning,
     Summary,
@@ -220,6 +222,18 @@ def test_files_that_a_call_made_are_among_what_is_read() -> None:
     assert told.endswith("```\npainted\n```\n\n[cat.png](abc)\n")
 
 
+def test_each_program_is_followed_by_its_own_calls() -> None:
+    """S1"""
+    programs = [ToolCall(name, name) for name in ("first", "second")]
+    inner = tuple(
+        replace(CALL, id=f"in {one.id}", tool=f"in {one.id}", made_in=MadeIn(one.id, 7, 0))
+        for one in programs
+    )
+    told = markdown(Conversation("conv_1"), [replace(message(*programs), inner=inner)])
+    assert re.findall(r"\*\*(.*?)\*\*", told) == ["first", "in first", "second", "in second"]
+    assert told.count("· line 7 of the program") == 2
+
+
 async def test_the_path_to_the_leaf_is_what_is_printed(tmp_path: Path) -> None:
     """S1"""
     async with runtime_with(tmp_path, [says("first"), says("second")]) as runtime:
@@ -275,7 +289,7 @@ async def test_who_reads_what_mentions_a_file_may_see_it(tmp_path: Path) -> None
     """U2: a message, a result, or a message that is queued. Arguments may contain any text."""
     store = SqliteStore(tmp_path / "chat.db")
     await store.open()
-    sent, queued, made, said = [await store.put_blob(data) for data in (b"1", b"2", b"3", b"4")]
+    sent, queued, made, said, steered = [await store.put_blob(bytes([n])) for n in range(5)]
     call = ToolCall(
         "call_1", "add", {"blob": said}, state=CallState.COMPLETED, result=ToolResult("", blob=made)
     )
@@ -284,9 +298,12 @@ async def test_who_reads_what_mentions_a_file_may_see_it(tmp_path: Path) -> None
     await store.start(scene.start(3, parent="msg_2"))
     waiting = scene.user("msg_4", "msg_3", parts=(File("a/b", blob=queued),))
     assert await store.start(replace(scene.start(4, queue=True), message=waiting)) is None
-    every = (sent, queued, made, said)
-    assert [await may_see(store, one, "ada") for one in every] == [True, True, True, False]
+    await store.post("turn_3", "steer", {"blob": steered})
+    every = (sent, queued, made, said, steered)
+    assert [await may_see(store, one, "ada") for one in every] == [True, True, True, False, False]
     assert not any([await may_see(store, one, "bob") for one in every])
+    assert await store.change_queued("turn_4", [File("a/b", blob=steered)])
+    assert [await may_see(store, one, "ada") for one in (queued, steered)] == [False, True]
     again = scene.user("msg_9", None, "conv_2", parts=(File("a/b", blob=sent),))
     await store.add_conversation(Conversation("conv_2", user="ada"), [again])
     with closing(sqlite3.connect(tmp_path / "chat.db")) as db, db:

@@ -117,15 +117,24 @@ async def test_one_that_fails_by_itself_is_undone_too(writer: Writer) -> None:
     assert await writer.submit(words) == []
 
 
-async def test_a_commit_that_fails_is_nobodys_and_the_next_one_works(writer: Writer) -> None:
+@pytest.mark.parametrize(
+    ("statement", "error"),
+    [
+        ("INSERT INTO echoes VALUES ('never written')", StoreUnavailable),
+        ("INSERT OR ROLLBACK INTO words VALUES ('good')", sqlite3.IntegrityError),  # undoes the whole batch
+    ],
+)
+async def test_a_commit_that_fails_is_nobodys_and_the_next_one_works(
+    writer: Writer, statement: str, error: type[Exception]
+) -> None:
     """No caller gets success for a write that is not stored (S2)."""
     gate = Gate(writer)
     await gate.begun()
     good = writer.submit(write("good"))
-    bad = writer.submit(lambda db: db.execute("INSERT INTO echoes VALUES ('never written')").rowcount)
+    bad = writer.submit(lambda db: db.execute(statement).rowcount)
     gate.open()
     results = await asyncio.gather(good, bad, return_exceptions=True)
-    assert [type(result) for result in results] == [StoreUnavailable] * 2
+    assert [type(result) for result in results] == [error] * 2
     assert await writer.submit(write("next")) == "next"
     assert await writer.submit(words) == ["next"]
 

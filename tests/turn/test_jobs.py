@@ -191,6 +191,7 @@ async def test_what_is_put_off_can_be_begun_now() -> None:
     """T6 × N5: a cancel does not wait for it."""
     jobs = MemoryJobs()
     await jobs.put("turn", delay=3600.0)
+    assert await jobs.waiting() == (0, 0.0)
     await jobs.put("turn", urgent=True)
     assert (await jobs.waiting())[0] == 1
 

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.errors import RevertConflict
+from dragoman.errors import BadRequest, RevertConflict
+from dragoman.workspace.states import SnapshotLimits
+from dragoman.workspace.workspaces import copy_folder
 from tests.workspace.folders import go_back, history_of, picture, record
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="root is root there")]
@@ -54,6 +56,35 @@ def test_what_a_call_closed_goes_back_and_comes_again(tmp_path: Path) -> None:
 def test_what_can_neither_be_done_nor_undone_is_told_and_holds_nothing_up(tmp_path: Path) -> None:
     """Another program closes both folders in the middle."""
     _play("refused", tmp_path)
+
+
+def test_what_cannot_be_looked_into_is_told_with_each_record(tmp_path: Path) -> None:
+    """B1: the kernel reports no change in it."""
+    _play("unseen", tmp_path)
+
+
+def _unseen(root: Path) -> None:
+    history = history_of(root, watch_from=0)
+    (root / "d").chmod(0)
+    told = record(history, lambda: (root / "closed").touch(0))
+    why = "(Permission denied)"
+    assert told is not None
+    assert {*told.notes} == {f"d: it cannot be looked into {why}", f"closed: it cannot be read {why}"}
+    named = history.begin(conversation="conv_1", turn="turn_2", step=1, call="call_1", paths=["d/x"])
+    assert named == [f"d/x: it cannot be looked at {why}"]
+    (root / "d").chmod(0o755)
+
+
+def test_a_file_that_cannot_be_read_is_not_left_out_of_a_copy(tmp_path: Path) -> None:
+    """B3: the copy is refused."""
+    _play("copied", tmp_path)
+
+
+def _copied(root: Path) -> None:
+    (root / "d" / "x").chmod(0)
+    with pytest.raises(BadRequest, match="Permission denied"):
+        copy_folder(root, root.parent / "copies" / "one", SnapshotLimits())
+    assert [*(root.parent / "copies").iterdir()] == []
 
 
 def _refused(root: Path) -> None:
@@ -103,4 +134,6 @@ _PLAYS: dict[str, list[Callable[[Path], None]]] = {
         partial(_there_and_back, lets_nobody_look),
     ],
     "refused": [_refused],
+    "unseen": [_unseen],
+    "copied": [_copied],
 }

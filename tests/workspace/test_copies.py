@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import time
 from contextlib import nullcontext
 from dataclasses import replace
@@ -66,6 +67,7 @@ def test_what_cannot_be_copied_is_told_and_nothing_is_left(tmp_path: Path) -> No
     """B3"""
     with pytest.raises(BadRequest, match="cannot copy"):
         copy_folder(tmp_path / "nowhere", tmp_path / "copies" / "one", DEFAULT_LIMITS)
+    assert os.name == "nt" or stat.S_IMODE((tmp_path / "copies").stat().st_mode) == 0o700
     assert [*(tmp_path / "copies").iterdir()] == []
     taken = tmp_path / "copies" / "taken"
     (taken / "inner").mkdir(parents=True)

@@ -73,6 +73,8 @@ def test_of_a_long_text_only_what_changed_is_told(edited: set[int]) -> None:
     assert matching_lines(old, replaced) == [(n, n) for n in range(150) if n not in edited]
     others = [f"other {n}" for n in range(150)]
     assert matching_lines(old, [*others, "1", *others]) == [(1, 150)]
+    twice = ["twice", "twice"]
+    assert matching_lines([*twice, *others], [*others, *twice]) == [(n + 2, n) for n in range(150)]
 
 
 def _patched(old: str, diff: str) -> str:

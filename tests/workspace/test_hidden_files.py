@@ -203,6 +203,8 @@ def test_what_a_turn_hides_by_an_ignore_file_comes_back(
     history = history_of(root, watch_from=watch_from)
     lost = "src/b.py"
     rule = "b.py\n" if ignoring.startswith("src/") else "src/b.py\n"
+    if named:
+        record(history, lambda: None, call="zero", paths=["a.txt"])  # the first to see rules, of one folder
     history.begin(
         conversation="conv_1", turn="turn_1", step=1, call="one", paths=[ignoring, lost] if named else None
     )
@@ -219,7 +221,7 @@ def test_what_a_turn_hides_by_an_ignore_file_comes_back(
     (root / lost).write_text("destroyed")
     told = history.end("turn_1", "two")
     assert paths_of(told) == [lost]
-    go_back(history, told)
+    assert paths_of(go_back(history, told)) == [lost]
     assert (root / lost).read_text() == "print(1)\n"
 
 

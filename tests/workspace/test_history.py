@@ -94,6 +94,29 @@ def test_a_call_that_changes_nothing_leaves_no_record(root: Path) -> None:
     assert history.of_conversation("conv_1") == []
 
 
+def test_a_call_whose_conversation_is_deleted_leaves_no_record(root: Path) -> None:
+    """S1, B1: and it ends once. Another one runs beside it."""
+    history = history_of(root)
+    history.begin(conversation="conv_2", turn="turn_2", step=1, call="call_2", paths=None)
+
+    def work() -> None:
+        (root / "a.txt").write_text("changed")
+        history.forget(["conv_1"])
+
+    assert record(history, work) is None
+    assert history.end("turn_1", "call_1") is None
+    assert history.of_conversation("conv_1") == history.of_path("a.txt") == []
+
+
+def test_folders_within_more_than_a_hundred_are_told_to_be_left_out(root: Path) -> None:
+    """B1"""
+    told = record(history_of(root), lambda: (root / "/".join("d" * 102)).mkdir(parents=True))
+    assert told is not None
+    deepest = "/".join("d" * 101)
+    assert paths_of(told)[-1] == deepest
+    assert told.notes == (f"{deepest}: folders below are too deep to be recorded",)
+
+
 def test_what_a_person_did_before_the_call_is_not_the_calls(root: Path) -> None:
     """B1"""
     history = history_of(root)

@@ -117,7 +117,10 @@ def test_a_pack_returns_every_object_and_loses_those_that_are_deleted(file: Snap
     assert add_pack(file, batch, packed)
     assert not add_pack(file, batch, packed)
     assert next_batch(file) == []
+    statements = list[str]()
+    file.db.set_trace_callback(statements.append)
     assert [file.read_object(name) for name in names] == texts
+    assert sum("FROM packs" in one for one in statements) == 1  # and unpacked once
     file.db.execute("DELETE FROM objects WHERE hash = ?", (names[1],))
     drop_from_packs(file, [1])
     assert [file.read_object(name) for name in names] == [texts[0], None, *texts[2:]]

@@ -117,17 +117,34 @@ def test_where_one_is_not_as_it_was_left_none_is_touched(place: Path) -> None:
     assert written(place) == ["one", "two"]
 
 
+class Fails(list[ChangeRecord]):
+    def __iter__(self) -> Iterator[ChangeRecord]:
+        raise OSError("the disk is gone")
+
+
+def test_where_the_second_fails_the_first_is_taken_back_at_once(place: Path) -> None:
+    """B3"""
+    first, (second, others) = parts_of(place)
+    parts = [first, (second, Fails(others))]
+    with pytest.raises(OSError, match="the disk is gone"):
+        revert_together(
+            histories_in(place), parts, conversation="conv_1", turn="turn_1", force=True, leaf=None
+        )
+    assert written(place) == ["one", "two"]
+    assert not (place / "snapshots" / "together.json").exists()
+
+
 def test_what_cannot_be_taken_back_at_once_is_taken_back_later(place: Path) -> None:
     """B3: the second folder fails, and then the first is out of reach."""
 
-    class Fails(list[ChangeRecord]):
+    class FailsAlone(Fails):
         def __iter__(self) -> Iterator[ChangeRecord]:
             (place / "one").rename(place / "away")
             (place / "one").write_text("in the way")
-            raise OSError("the disk is gone")
+            return super().__iter__()
 
     (first, records), (second, others) = parts_of(place)
-    parts = [(first, records), (second, Fails(others))]
+    parts = [(first, records), (second, FailsAlone(others))]
     beside = histories_in(place)
     with pytest.raises(BadRequest, match="is missing"):
         revert_together(beside, parts, conversation="conv_1", turn="turn_1", force=True, leaf=None)

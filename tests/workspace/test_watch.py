@@ -104,6 +104,9 @@ def test_of_a_folder_that_another_one_replaced_nothing_is_reported(root: Path, w
         file.write_text("new")
     assert watch.take() == {"src/": {"y2"}}
     assert watch.failed == ""
+    watch.close()
+    add("src")
+    assert watch.failed == "inotify: Bad file descriptor"
 
 
 def test_a_report_of_a_folder_covers_what_is_in_it() -> None:
@@ -117,9 +120,9 @@ def test_a_report_of_a_folder_covers_what_is_in_it() -> None:
 
 def test_what_a_new_ignore_file_hides_is_not_told_any_more(root: Path) -> None:
     """B1: also deep below it. No look leaves the folder open."""
+    before = open_files(root)
     watched = Watched(root)
     watched.changed()
-    before = open_files(root)
     (root / "src" / ".gitignore").write_text("c.py\n")
     assert "src/.gitignore" in watched.changed()
     (root / "src" / "deep" / "c.py").write_text("hidden")
@@ -156,7 +159,11 @@ def _out_and_in(root: Path) -> None:
     (root.parent / "away").rename(root / "src")
 
 
-WORKS: list[Callable[[Path], object]] = [_fill_at_once, _swap, _map, _replace_by_file, _out_and_in]
+def _remove(root: Path) -> None:
+    (root / "a.txt").unlink()
+
+
+WORKS: list[Callable[[Path], object]] = [_fill_at_once, _swap, _map, _replace_by_file, _out_and_in, _remove]
 
 
 @pytest.mark.parametrize("work", WORKS)
@@ -170,7 +177,7 @@ def test_folders_that_move_and_fill_are_told_as_by_a_walk(root: Path, work: Call
     told, expected = record(watching, lambda: work(root)), record(walking, lambda: work(walked))
     assert told is not None
     assert expected is not None
-    assert told.changes == expected.changes
+    assert (told.changes, told.notes) == (expected.changes, expected.notes)
     assert picture(root) == picture(walked)
     for place in list(picture(root)):  # every current file is watched
         if (root / place).is_file():
@@ -245,15 +252,22 @@ def test_ignore_rules_that_change_hold_from_the_next_turn_on(root: Path) -> None
     assert [change.path for change in told.changes] == ["src/y"]
 
 
-def test_what_is_looked_at_although_it_is_ignored_is_not_told_as_new(root: Path) -> None:
-    """The call that named the file is over, and the file became ignored meanwhile (B1 × B3)."""
+@pytest.mark.parametrize("name", ["a.txt", "new.txt"])
+def test_what_is_looked_at_although_it_is_ignored_is_not_told_as_new(root: Path, name: str) -> None:
+    """The call that named the file is over, and the file became ignored meanwhile, or was made then (B1 ×
+    B3)."""
     history = history_of(root, watch_from=0)
-    history.begin(conversation="conv_1", turn="turn_1", step=1, call="one", paths=["a.txt"])
-    (root / ".gitignore").write_text("a.txt\n")
-    history.begin(conversation="conv_1", turn="turn_2", step=1, call="two", paths=None)
+    history.begin(conversation="conv_1", turn="turn_1", step=1, call="one", paths=[name])
+    (root / ".gitignore").write_text(f"{name}\n")
+    for call in ("two", "three"):
+        history.begin(conversation="conv_1", turn="turn_2", step=1, call=call, paths=None)
+        (root / name).write_text(call)
+    record(history, lambda: None, turn="turn_3")
     history.end("turn_1", "one")
+    (root / name).write_text("changed once more")
     (root / "src" / "b.py").write_text("print(2)\n")
-    told = history.end("turn_2", "two")
+    history.end("turn_2", "two")
+    told = history.end("turn_2", "three")
     assert told is not None
     assert [change.path for change in told.changes] == ["src/b.py"]
 
@@ -333,11 +347,12 @@ def test_a_walk_finds_what_was_not_reported_and_the_kernel_is_asked_no_more(
 ) -> None:
     """A second name was created, written to and removed between two scans (B1)."""
     caplog.set_level("INFO")
-    watched = Watched(root, trusted=0.0)
+    watched, trusting = Watched(root, trusted=0.0), Watched(root)
     outside = root.parent / "outside"
     outside.hardlink_to(root / "a.txt")
     outside.write_text("by another name\n")
     outside.unlink()
+    assert trusting.changed() == []  # until its next walk
     assert watched.changed() == ["a.txt"]
     assert "a.txt changed without a report" in caplog.text
     (root / "src" / "b.py").write_text("seen by a walk\n")

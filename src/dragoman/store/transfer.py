@@ -362,11 +362,9 @@ async def may_see(store: Store, blob: str, user: str) -> bool:
     for mention in await store.mentions(blob, user):
         if mention.noun == "upload":
             return True
-        try:
+        with suppress(NotFound, Unreadable):
             if blob in await _held(store, mention):
                 return True
-        except (NotFound, Unreadable):
-            continue
     return False
 
 

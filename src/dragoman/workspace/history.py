@@ -284,9 +284,6 @@ class WorkspaceHistory:
         """Return the records of one conversation or more, in order."""
         return self._read(lambda records: records.of_conversation(*ids))
 
-    def of_call(self, call: str) -> list[ChangeRecord]:
-        return self._read(lambda records: records.of_call(call))
-
     def of_path(self, path: str) -> list[ChangeRecord]:
         return self._read(lambda records: records.of_path(path))
 

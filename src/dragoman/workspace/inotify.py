@@ -116,8 +116,8 @@ class FolderWatch:
             self.failed = f"inotify: {os.strerror(ctypes.get_errno())}"
             return
         before, other = self._folders.get(number), self._numbers.get(path)
-        if before is not None and before != path:
-            self._numbers.pop(before, None)  # it was moved here
+        if before is not None:
+            self._numbers.pop(before, None)  # it may have been moved here
         if other is not None and other != number:
             self._unwatch(path, other)  # another folder had this name
         self._numbers[path], self._folders[number] = number, path

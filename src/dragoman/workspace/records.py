@@ -185,9 +185,6 @@ class Records:
     def of_path(self, path: str) -> list[ChangeRecord]:
         return self._all("id IN (SELECT record FROM changes WHERE path = ?)", path)
 
-    def of_call(self, call: str) -> list[ChangeRecord]:
-        return self._all("EXISTS (SELECT 1 FROM json_each(calls) WHERE value = ?)", call)
-
     def _all(self, condition: str, *values: Any) -> list[ChangeRecord]:
         query = f"SELECT {_COLUMNS} FROM records WHERE state = 'done' AND {condition} ORDER BY id"
         return [self._record(row) for row in self._db.execute(query, values).fetchall()]

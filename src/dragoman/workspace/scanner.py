@@ -157,13 +157,10 @@ class Looker:
             except OSError:
                 self._gone(path + name)
                 continue
-            key = _hidden_as(name, stat.S_ISDIR(found.st_mode))
-            if key in hidden:
-                continue
             hidden -= {name, f"{name}/"}
             match self._compare(folder, path, name, found, rules=rules, same=True):
                 case "hidden":
-                    hidden.add(key)
+                    hidden.add(_hidden_as(name, stat.S_ISDIR(found.st_mode)))
                 case "gone":
                     self._gone(path + name)
                 case "folder":

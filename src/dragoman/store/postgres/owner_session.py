@@ -116,7 +116,7 @@ class OwnerSession:
 
     async def unlock(self, name: str) -> None:
         async with self._in_use:
-            if self._connection is not None and not self._connection.is_closed():
+            if self._connection is not None:
                 query = "SELECT pg_advisory_unlock(hashtextextended($1, 0))"
                 with suppress(Exception):  # Then the connection is gone, and the lock with it.
                     await self._use(self._connection.fetchval(query, name, timeout=self._patience))
