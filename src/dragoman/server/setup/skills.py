@@ -41,12 +41,14 @@ async def set_skill(context: TheContext, own: TheOwnSettings, name: str, body: S
         if skill is not None:
             _check_own(own, skill)
             await asyncio.to_thread(_change, own, skill, body)
-        elif body.version is None:
+        elif body.version is not None:
+            raise NotFound("skill", name)
+        else:
             _check_name(name)
             _check_used(runtime, own)
             await asyncio.to_thread(_add, own, _skill(name, own.skills / name, body))
         made = (await _look(runtime)).get(name)
-        if made is None:  # It was removed, or changed by hand at the same moment.
+        if made is None:  # The skill was added by hand at the same moment.
             raise NotFound("skill", name)
         return _view(own, made)
 
