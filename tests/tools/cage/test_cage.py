@@ -1174,3 +1174,10 @@ async def test_k1_a_caged_server_reaches_the_hosts_that_the_settings_name_and_no
 @pytest.mark.slow
 async def test_k2_doctor_tries_each_boundary() -> None:
     assert await try_cage(FREE) == ("", [])
+
+
+@needs_cage
+async def test_k2_doctor_tells_why_nothing_runs_in_a_cage(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONHOME", "/nowhere")
+    why, through = await try_cage(replace(FREE, env=("PYTHONHOME",)))
+    assert ("encodings" in why, through) == (True, [])
