@@ -747,7 +747,7 @@ def test_p12_what_was_held_is_put_back_through_no_link(tmp_path: Path) -> None:
     (work / "sub").mkdir(parents=True)
     home.mkdir()
     (work / "sub/.bashrc").write_text("new")
-    opened = len(os.listdir("/proc/self/fd"))
+    opened = len([*Path("/proc/self/fd").iterdir()])
     held = hold_back(work, "sub/.bashrc", Protected())
     (work / "sub").rmdir()
     (work / "sub").symlink_to(home)
@@ -758,7 +758,7 @@ def test_p12_what_was_held_is_put_back_through_no_link(tmp_path: Path) -> None:
     (work / "sub").mkdir()
     put_back(work, held, "sub/.bashrc")
     assert (work / "sub/.bashrc").read_text() == "new"
-    assert len(os.listdir("/proc/self/fd")) <= opened
+    assert len([*Path("/proc/self/fd").iterdir()]) <= opened
 
 
 @needs_cage
