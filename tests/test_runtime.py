@@ -358,10 +358,16 @@ async def test_what_nobody_touched_is_deleted_and_what_waits_is_not(
         await lenient._delete_old()
         assert len(await lenient.conversations()) == 2
         new = await lenient.conversation()
-    async with runtime(retention=year / 2) as strict:
+    ahead = 0.0
+    async with runtime(retention=year / 2, clock=lambda: time.time() + ahead) as strict:
         await eventually(lambda: "1 conversations were deleted" in caplog.text)
         left = {one.id for one in await strict.conversations()}
         assert left == {new.id, (await strict.store.question((await strict.questions())[0].id)).conversation}
+        over = await strict.send("hi")
+        await over.result()
+        ahead = year
+        await strict._delete_old()
+        assert strict.bus.rest(over.id, 0) is None
 
 
 async def test_an_application_can_separate_its_users(tmp_path: Path) -> None:

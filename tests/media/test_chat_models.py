@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from base64 import b64decode
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dragoman import OpenAICompatible, Runtime
 from dragoman.messages.events import FilePartial
 from dragoman.messages.message import File, Part, Text
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.wire import gemini, openai_chat, openai_responses
 from dragoman.wire.files.file_parts import Attachments, without_files
 from dragoman.wire.wire import Wire
+from tests.loopback import delta, loopback, stream
 from tests.media.media_server import coded, png
 from tests.wire.replies import Reply, decode, sse
 
@@ -43,6 +46,18 @@ def test_a_picture_in_a_chat_completion_is_a_file() -> None:
     assert text == Text("Here it is.")
     assert isinstance(file, File)
     assert (file.media_type, file.url, file.name) == ("image/png", PICTURE, "image-1.png")
+
+
+async def test_a_picture_whose_data_is_invalid_is_a_file_without_bytes(tmp_path: Path) -> None:
+    """M4, T8"""
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,a"}}
+    async with (
+        loopback(stream(delta(content="Here:", images=[picture]))) as server,
+        Runtime(tmp_path / "chat.db", model=OpenAICompatible(server.url, model="m")) as runtime,
+    ):
+        _, file = (await (await runtime.send("draw")).result()).messages[-1].parts
+    assert isinstance(file, File)
+    assert (file.media_type, file.url, file.blob) == ("image/png", None, None)
 
 
 def test_what_a_chat_model_speaks_is_a_sound_and_its_words() -> None:

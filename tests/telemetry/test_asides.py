@@ -59,6 +59,7 @@ async def test_each_attempt_at_a_title_is_a_span_whose_id_went_out(
     told = [attributes(chat) for chat in chats]
     assert [one.get("dragoman.purpose") for one in told] == [None, "title", "title"]
     assert [one.get("error.type") for one in told] == [None, "503", None]
+    assert [one["dragoman.attempt"] for one in told] == [1, 1, 2]
     sent = [headers["traceparent"] for headers in server.headers]
     assert sent == [f"00-{chat.trace_id.hex()}-{chat.span_id.hex()}-01" for chat in chats]
     assert len(set(sent)) == 3

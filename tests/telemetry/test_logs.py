@@ -4,6 +4,7 @@ contents."""
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import logging
 from collections.abc import Iterator
@@ -45,7 +46,8 @@ async def _lines(folder: Path, form: Any, *levels: str, script: Any = None) -> l
     stream = io.StringIO()
     configure_logs(form, levels, stream)
     lines = script or [calls("delete", path=f"/srv/{KEY}"), says("The file is gone.")]
-    async with runtime_with(folder, lines, tools=[delete]) as runtime:
+    ticks = itertools.count(1_800_000_000.0, 0.12345)
+    async with runtime_with(folder, lines, tools=[delete], clock=lambda: next(ticks)) as runtime:
         turn = await runtime.send("Please remove the report.")
         try:
             await turn.result()
@@ -65,7 +67,8 @@ async def test_each_outcome_is_one_json_line_with_its_turn(tmp_path: Path) -> No
         1,
     )
     assert (turn["input_tokens"], turn["output_tokens"]) == (20, 10)
-    assert turn["seconds"] >= 0
+    for seconds in (call["seconds"], turn["seconds"]):
+        assert 0.123 <= seconds == round(seconds, 3)
     assert "cost" not in turn  # not known, which is not free
     assert call["turn"] == turn["turn"]
     assert call["conversation"] == turn["conversation"]

@@ -394,7 +394,10 @@ async def test_a_store_is_read_only_while_somebody_follows() -> None:
     """After an error, the next check does not wait for a write (N3)."""
     store, background = Counting(), Held()
     remote = RemoteEvents(cast("Store", store), background)
-    async with remote.follow("turn_1", 0):
+    async with remote.follow("turn_1", 0) as follower:
+        for turn, called in (("turn_2", False), ("turn_1", True)):
+            remote.look_up(turn)
+            assert follower.called is called
         read_next, look_after = background.work
         await read_next()
         remote.written.set()

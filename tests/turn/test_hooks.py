@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from dragoman import ConfigError, OpenAICompatible, Plugin, Runtime, TurnView
+from dragoman import ConfigError, OpenAICompatible, Plugin, ProviderError, Runtime, TurnView
 from dragoman.messages.events import Event, ItemAdded, MessageEnd, TextDelta
 from dragoman.messages.fold import DraftView
 from dragoman.messages.message import Message, Text
@@ -260,6 +260,20 @@ async def test_a_filter_changes_the_reply_in_stream_store_and_history(tmp_path: 
         sent = server.messages()[2]["content"]
     assert streamed == result.text == sent == "a LOUD word, and a * star"
     assert result.messages[-1].parts[-1].type == "item"
+
+
+async def test_what_a_filter_holds_back_is_kept_when_the_reply_breaks_off(tmp_path: Path) -> None:
+    """H3 × T8"""
+
+    class Filters(Plugin):
+        async def on_before_request(self, request: Request, turn: TurnView) -> None:
+            request.filter_reply(lambda event: [TextDelta(" held")] if event is None else [event])
+
+    async with runtime_with(tmp_path, [fails("gone", after="said and")], plugins=[Filters()]) as runtime:
+        chat = await runtime.conversation()
+        with pytest.raises(ProviderError):
+            await (await chat.send("go")).result()
+        assert (await chat.messages())[-1].text == "said and held"
 
 
 async def test_a_filter_that_returns_no_list_is_told_so(tmp_path: Path) -> None:

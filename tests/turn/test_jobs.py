@@ -146,6 +146,21 @@ async def test_a_provider_has_so_many_turns_at_once(opened: Opened) -> None:
     assert gate.most == 1
 
 
+async def test_another_provider_has_turns_beside_it(tmp_path: Path) -> None:
+    """N5"""
+    gate = Gate()
+    models = {name: ScriptedModel(gate_then_done, name=name) for name in ("one/model", "other/model")}
+    options: dict[str, Any] = {"role": "both", "turn_limits": TurnLimits(8, per_provider=1)}
+    options |= {"tools": [gate.tool], "allow": ["*"], "model": lambda name: models[name]}
+    async with Runtime(tmp_path / "chat.db", **options) as runtime:
+        turns = [await runtime.send("go", model=name) for name in ("one/model", *models)]
+        await until(lambda: gate.running == 2)
+        gate.open.set()
+        for turn in turns:
+            assert (await asyncio.wait_for(turn.result(), PATIENCE)).text == "done"
+    assert gate.most == 2
+
+
 class ForgetfulJobs(MemoryJobs):
     """Forgets each postponed job, as a real queue can."""
 

@@ -16,7 +16,7 @@ from dragoman.tools.tool import Tool
 from dragoman.turn.api.turn_handle import TurnHandle
 from dragoman.wire.scripted import calls, says
 from tests.evaluation.again import asked_again
-from tests.runtimes import runtime_with
+from tests.runtimes import calls_of, runtime_with
 
 CODE = """\
 import asyncio
@@ -109,6 +109,24 @@ async def test_an_inner_call_is_rerun_with_other_arguments(tmp_path: Path) -> No
     assert house.ran == [1, 2, 5]
     assert anew.calls[0].result is not None
     assert anew.calls[0].result.text.endswith("60")
+
+
+async def test_a_call_after_a_program_is_rerun_and_the_calls_of_the_program_are_in_the_facts(
+    tmp_path: Path,
+) -> None:
+    """T10 × G2"""
+    house = Noted()
+    script = [calls("run_program", code="await note(n=1)"), calls("note", n=2), says("end"), says("anew")]
+    async with runtime_with(tmp_path, script, tools=house.tools) as runtime:
+        turn = await runtime.send("go")
+        (_, call) = calls_of((await turn.result()).messages)
+        chat = await runtime.conversation((await turn.snapshot()).conversation)
+        again = await chat.rerun_call(call.id, result="7")
+        assert (await again.result()).text == "anew"
+        facts = [[(one.parent, one.state) for one in (await t.turn()).calls.values()] for t in (turn, again)]
+    before, after = [[(parent is None, state) for parent, state in one] for one in facts]
+    assert len(after) == 3
+    assert after == before
 
 
 async def test_an_evaluation_runs_the_program_over_its_recorded_results(tmp_path: Path) -> None:

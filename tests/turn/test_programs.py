@@ -12,13 +12,14 @@ from typing import Any
 
 import pytest
 
-from dragoman import Agent, Runtime, allow_once, client_tool, reject, stop, tool
+from dragoman import Agent, Plugin, Runtime, TurnView, allow_once, client_tool, reject, stop, tool
 from dragoman.messages import events as e
 from dragoman.messages.fold import fold
 from dragoman.messages.message import CallState, Message, ToolCall
 from dragoman.messages.questions import allow_for_conversation, withhold
 from dragoman.tools.tool import Tool
 from dragoman.turn.api.turn_handle import TurnHandle
+from dragoman.turn.plugin import PlannedCall
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import model_of, runtime_with
 
@@ -269,6 +270,20 @@ async def test_g2_events_fold_into_what_is_stored(tmp_path: Path) -> None:
     assert [one.inner for one in folded] == [one.inner for one in stored]
     made = [event for event in events if isinstance(event, e.InnerCallMade)]
     assert [(one.tool, one.made_in.line) for one in made] == [("note", 2), ("fails", 2)]
+
+
+async def test_g2_an_error_of_a_plugin_at_an_inner_call_ends_the_program(tmp_path: Path) -> None:
+    """H8"""
+
+    class Broken(Plugin):
+        async def before_tool(self, call: PlannedCall, turn: TurnView) -> None:
+            if call.name == "note":
+                raise ValueError("no")
+
+    house = House()
+    program, inner = await _run(house, tmp_path, "await note(n=1)", plugins=[Broken()])
+    assert (_text(program), house.ran) == ("run_program failed: ValueError: no", [])
+    assert [one.state for one in inner] == [CallState.CANCELLED]
 
 
 # ── G4: exceptions, stop, gather ──────────────────────────────────────────────────────────────────

@@ -270,10 +270,14 @@ async def test_no_file_is_added_to_a_turn_that_cannot_be_read(tmp_path: Path) ->
     async with runtime_with(tmp_path, [calls("add", a=1, b=1)], tools=[add], allow=()) as runtime:
         turn = await runtime.send("go")
         assert await turn.reached("waiting")
-        with closing(sqlite3.connect(tmp_path / "chat.db")) as db, db:
-            db.execute("UPDATE facts SET body = '{}'")
-        with pytest.raises(Unreadable, match=turn.id):
-            await turn.steer([File("image/png", url="https://example.com/a.png")])
+        for damage, says_why in (
+            ("UPDATE facts SET body = '{}'", f"{turn.id}.*this version does not know"),
+            ("DELETE FROM facts WHERE seq = 1", f"{turn.id}.*fact 1 is missing"),
+        ):
+            with closing(sqlite3.connect(tmp_path / "chat.db")) as db, db:
+                db.execute(damage)
+            with pytest.raises(Unreadable, match=says_why):
+                await turn.steer([File("image/png", url="https://example.com/a.png")])
         await turn.steer("stop")
         assert [signal.kind for signal in await runtime.store.signals(turn.id)] == ["steer"]
 

@@ -53,6 +53,25 @@ async def test_steering_at_the_last_moment_asks_for_another_step(tmp_path: Path)
         assert (await turn.result()).text == "also that"
 
 
+async def test_a_reply_is_stored_although_its_step_cannot_end_yet(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The reply and the end of its step come at one moment, and the store refuses only the end (T13)."""
+
+    class SaysMore(Plugin):
+        async def on_before_request(self, request: Request, turn: TurnView) -> None:
+            if len(turn.messages) == 1:
+                message = Message(f"msg_{turn.id}", turn.conversation.id, None, "user", (Text("wait"),))
+                await runtime.store.post(turn.id, "steer", {"message": MESSAGE.to_json(message)})
+
+    async with runtime_with(tmp_path, [says("one"), says("two")] * 4, plugins=[SaysMore()]) as runtime:
+        chat = await runtime.conversation()
+        for _ in range(4):
+            await (await chat.send("go")).result()
+        assert [message.text for message in await chat.messages()] == ["go", "one", "wait", "two"] * 4
+    assert "broke off" not in caplog.text
+
+
 async def test_a_turn_does_not_end_before_what_was_said_to_it_last(tmp_path: Path) -> None:
     """A message sent after the cancel comes first in the tree, and the facts keep the order of time (T6 ×
     T13)."""

@@ -99,6 +99,10 @@ async def test_what_was_taken_back_in_one_of_them_is_taken_back_in_the_other(wor
         assert (await outer.diff()).undone
         assert (await above.diff()).files == []
         assert (await outer.revert(files_only=True)).paths == []
+        again = await below.rerun((await below.messages())[0].id)
+        assert await again.reached("waiting")
+        with pytest.raises(TurnBusy, match=again.id):
+            await outer.revert(files_only=True)
 
 
 async def test_a_task_is_given_anew_with_the_files_as_they_were_before_it(work: Path) -> None:

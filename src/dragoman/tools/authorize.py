@@ -153,7 +153,7 @@ def authorize_beyond(rule: Rule, authority: Authority) -> Verdict:
         case "deny":
             return Refuse(f"A rule forbids {rule.permission} on {rule.pattern}.")
         case "ask":
-            return Ask((Reason("rule"),), beyond=(rule,), line=False)
+            return Ask((Reason("rule"),))
         case "allow":
             return Run(_because("rule", ruling))
 

@@ -123,6 +123,7 @@ async def test_a_page_is_told_as_its_words() -> None:
         result = (await run(found.fetch, url=found.url)).result
     assert result.text == "Dragons\n\nThey are green & old.\n\n- Smaug\n- Fafnir\n\na\nb\n\n1 2\n\nEnd"
     assert (result.title, result.metadata["type"]) == ("Of dragons", "text/html")
+    assert text_of("No tags <title>yet") == ("yet", "No tags")
 
 
 # Each of these codecs changes the text, cannot decode with replacements, or takes quadratic time.

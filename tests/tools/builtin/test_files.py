@@ -57,6 +57,7 @@ async def test_a_page_says_which_lines_it_has_and_how_many_there_are(root: Path)
     assert await refused(root, read_file, path="a.txt", start=4) == "a.txt has 3 lines; start is 4"
     (root / "a.txt").write_text("")
     assert (await told(root, read_file, path="a.txt")).startswith("[a.txt is empty, version ")
+    assert await refused(root, read_file, path="a.txt", start=2) == "a.txt has 0 lines; start is 2"
 
 
 async def test_a_page_is_bounded(root: Path) -> None:

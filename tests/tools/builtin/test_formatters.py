@@ -14,7 +14,7 @@ from dragoman import ConfigError, Runtime
 from dragoman.messages.message import CallState
 from dragoman.messages.request import Request
 from dragoman.tools.builtin import files_group
-from dragoman.tools.builtin.formatters import Formatter, with_formatters
+from dragoman.tools.builtin.formatters import Formatter, _to_its_end, with_formatters
 from dragoman.tools.tool import Tool
 from dragoman.wire.scripted import Line, calls, says
 from tests.patience import eventually
@@ -212,6 +212,25 @@ async def test_a_turn_that_is_cancelled_ends_the_formatter_and_the_write_stands(
         await turn.revert(files_only=True)
         assert not (work / "a.txt").exists()
         assert not (work / "begun").exists()
+
+
+async def test_a_write_is_finished_before_its_cancel_takes_effect() -> None:
+    """B3"""
+    began, may_end = asyncio.Event(), asyncio.Event()
+    written: list[str] = []
+
+    async def write() -> None:
+        began.set()
+        await may_end.wait()
+        written.append("all of it")
+
+    writing = asyncio.ensure_future(_to_its_end(write()))
+    await began.wait()
+    writing.cancel()
+    may_end.set()
+    with pytest.raises(asyncio.CancelledError):
+        await writing
+    assert written == ["all of it"]
 
 
 async def test_files_that_a_formatter_writes_beside_are_recorded(tmp_path: Path, work: Path) -> None:

@@ -112,6 +112,14 @@ async def test_what_does_not_fit_changes_nothing(root: Path, patch: str, why: st
     assert not (root / "new").exists()
 
 
+async def test_lines_are_added_at_their_number_or_the_end(root: Path) -> None:
+    """C6"""
+    for at, text in (("-0,0 +1", "NEW one two"), ("-1,0 +2", "one NEW two"), ("", "one two NEW")):
+        (root / "a.txt").write_text("one\ntwo\n")
+        await told(root, apply_patch, patch=f"--- a/a.txt\n+++ b/a.txt\n@@ {at} @@\n+NEW")
+        assert (root / "a.txt").read_text().split() == text.split()
+
+
 async def test_lines_that_repeat_themselves_are_found_at_each_place(root: Path) -> None:
     """A hunk's line numbers or the end-of-file marker select the place. Without either, the patch is
     ambiguous (C6)."""

@@ -68,11 +68,12 @@ def test_a_preview_fails_if_the_call_would_and_shows_what_it_makes(tool: Tool, d
         (root / "link").symlink_to("f")
         before = contents(root)
         try:
-            foreseen = foresee(tool, arguments, root).diff
+            seen = foresee(tool, arguments, root)
         except (ToolFailed, ValueError) as error:  # what does not fit the schema is a ValueError
             foreseen, problem = "", str(error)
         else:
-            problem = ""
+            foreseen, problem = seen.diff, ""
+            assert {*seen.told} == {*tool.previewed} & arguments.keys()
         assert contents(root) == before  # a look changes nothing
         outcome = asyncio.run(Bench(workspace=root).run(tool, arguments))
         assert (outcome.state is CallState.FAILED) == bool(problem), (problem, outcome.result.text)

@@ -91,6 +91,9 @@ def test_namespaces_terminals_sockets_and_owners_rights_are_looked_at(machine: s
 
     assert verdict("clone", 0x01200011) == ALLOW  # fork
     assert verdict("clone", 0x003D0F00) == ALLOW  # a thread
+    also_a_number = number("socket", machine)
+    assert also_a_number is not None
+    assert verdict("clone", also_a_number) == ALLOW
     for namespace in (0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000):
         assert verdict("clone", namespace | 17) == EPERM
     assert [verdict("ioctl", 0, one) for one in (0x5401, 0x5412, 0x541C, 0xFFFFFFFF_00005412)] == [
@@ -103,8 +106,8 @@ def test_namespaces_terminals_sockets_and_owners_rights_are_looked_at(machine: s
     assert allowed == {2, 10, 16}
     assert [verdict("socket", 16, 3, protocol) for protocol in (0, 4, 9, 15)] == [ALLOW, EPERM, EPERM, EPERM]
     for name, place in (("fchmod", 1), ("fchmodat", 2), ("fchmodat2", 2), ("mkdirat", 2), ("chmod", 1)):
-        modes = [verdict(name, *(0,) * place, mode) for mode in (0o755, 0o1777)]
-        assert modes == [ALLOW, ALLOW]
+        modes = [verdict(name, *(0,) * place, mode) for mode in (0o755, 0o1777, also_a_number)]
+        assert modes == [ALLOW, ALLOW, ALLOW]
         if number(name, machine) is not None:
             assert verdict(name, *(0,) * place, 0o4755) == verdict(name, *(0,) * place, 0o2755) == EPERM
     assert verdict("openat", 0, 0, 0o101, 0o4755) == EPERM

@@ -119,6 +119,10 @@ async def test_a_second_login_is_made_by_the_same_client(home: Path) -> None:
     async with guarded() as server:
         await log_in(server)
         server.valid.clear()
+        client, login = TokenStore(server.url).login().client, stored_login(settings(server))
+        assert client is not None
+        assert login is not None
+        assert login.context.client_metadata.redirect_uris == client.redirect_uris
         await log_in(server)
         assert server.registered == 1
 

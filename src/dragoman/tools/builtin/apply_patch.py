@@ -106,8 +106,9 @@ def _place(path: str, number: int, hunk: Hunk, lines: list[str], *, at: int, mov
             raise ToolFailed(f"Hunk {number}: line {anchor!r} is not in {path!r}. Read the file again.")
         at = found[0] + 1
     if not hunk.old:
-        known = hunk.at is not None and not hunk.after
-        return (min((hunk.at or 0) + moved, len(lines)) if known else at if hunk.after else len(lines)), False
+        if hunk.after:
+            return at, False
+        return len(lines) if hunk.at is None else min(hunk.at + moved, len(lines)), False
     found, loose = find_lines(lines, hunk.old, at)
     if hunk.end:
         found = [place for place in found if place + len(hunk.old) == len(lines)] or found
