@@ -269,4 +269,6 @@ async def test_nobody_finds_out_about_tools_of_others(tmp_path: Path) -> None:
         (leaf,) = [one["id"] for one in (await ada.get(f"/api/conversations/{talk}/tree"))["messages"][-1:]]
         fork = (await bob.post(f"/api/conversations/{talk}/fork", {"message": leaf}))["id"]
         switches = {"settings": {"tools": {"crm": False, "skills": False}}}
+        not_his = {"settings": {"tools": {"crm": True}}}
         assert (await bob.ask("PATCH", f"/api/conversations/{fork}", switches)).status == 200
+        assert (await bob.ask("PATCH", f"/api/conversations/{fork}", not_his)).status == 422

@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from dragoman import ConfigError, ToolContext, tool
-from dragoman.tools.schema import descriptions, summary
+from dragoman.tools.schema import descriptions, plain_schema, summary
 from tests.tools.bench import text_of
 
 
@@ -53,6 +53,15 @@ def test_plain_types_make_a_plain_schema() -> None:
         },
         "required": ["query"],
         "additionalProperties": False,
+    }
+
+
+def test_titles_are_left_out_and_properties_called_title_are_not() -> None:
+    """C6"""
+    texts = {"type": "array", "title": "Texts", "items": {"type": "string", "title": "Text"}}
+    plain = plain_schema({"properties": {"title": texts, "properties": {"title": "Others"}}})
+    assert plain == {
+        "properties": {"title": {"type": "array", "items": {"type": "string"}}, "properties": {}}
     }
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman import Runtime
+from dragoman import Runtime, client_tool
 from dragoman.errors import BadRequest
 from dragoman.messages.message import File, Text
 from dragoman.messages.request import RequestMessage
@@ -47,6 +47,19 @@ async def test_a_switch_of_a_tool_that_does_not_exist_is_refused(tmp_path: Path,
                 await attempt
         await (await chat.send("hi", tools={"add": False})).result()
         assert model_of(runtime).requests[-1].tools == ()
+
+
+async def test_a_switch_of_a_tool_that_is_gone_may_be_given_again(tmp_path: Path) -> None:
+    """A client that gives all switches can still change the others."""
+    other = client_tool("other", "Another tool.", {})
+    async with runtime_with(tmp_path, [], tools=[add, other]) as runtime:
+        chat = await runtime.conversation(tools={"add": False})
+    async with runtime_with(tmp_path, [], tools=[other]) as runtime:
+        chat = await runtime.conversation(chat.id)
+        await chat.change(tools={"add": False, "other": False})
+        assert (await chat.info()).settings["tools"] == {"add": False, "other": False}
+        with pytest.raises(BadRequest, match="Unknown group or tool 'add'"):
+            await chat.change(tools={"add": True})
 
 
 async def test_t6_a_runtime_that_adopts_nothing_can_cancel_a_turn_that_nobody_runs(tmp_path: Path) -> None:

@@ -117,10 +117,14 @@ class Toolbox:
             hint = sentence("hint.did_you_mean", near=near[0]) if near else sentence("agent.listed_tools")
             raise BadRequest(sentence("agent.unknown_tool", name=name, hint=hint))
 
-    def check_switches(self, switches: Mapping[str, bool | None] | None) -> None:
-        """Check each name that is set. None removes a switch."""
+    def check_switches(self, switches: object, before: object = None) -> None:
+        """Check each name that is set. None removes a switch.
+
+        An unchanged switch is not checked: its tool can be gone, or belong to another user.
+        """
+        old = before if isinstance(before, Mapping) else {}
         for name, on in switches.items() if isinstance(switches, Mapping) else ():
-            if isinstance(on, bool):
+            if isinstance(on, bool) and old.get(name) is not on:
                 self.check_name(name)
 
     @property

@@ -45,6 +45,7 @@ class TurnConformance(Suite):
             started = await scene.begun(store)
             turn = started.turn
             assert started.message == scene.user("msg_1", turn="turn_1")
+            assert started.revision == await scene.revision(store)
             assert (turn.id, turn.conversation, turn.message) == ("turn_1", "conv_1", "msg_1")
             assert (turn.state, turn.live, turn.steerable, turn.epoch) == ("preparing", True, True, 1)
             assert turn.owner is not None

@@ -188,16 +188,10 @@ def _attachment(title: str, ending: str, id: str) -> str:
 async def _settings(
     context: Context, wanted: bodies.ConversationSettings, before: Mapping[str, JsonValue] | None = None
 ) -> dict[str, Any]:
-    """Return the settings if they can be applied. Raises BadRequest or NotFound otherwise.
-
-    An unchanged switch is not checked: its tool can be gone, or belong to another user.
-    """
+    """Return the settings if they can be applied. Raises BadRequest or NotFound otherwise."""
     settings = known(cast("dict[str, JsonValue]", wanted))
     services = await context.services()
-    switches, old = settings.get("tools"), (before or {}).get("tools")
-    if isinstance(switches, dict) and isinstance(old, dict):
-        switches = {name: on for name, on in switches.items() if old.get(name) != on}
-    services.toolbox.check_switches(cast("Mapping[str, bool | None] | None", switches))
+    services.toolbox.check_switches(settings.get("tools"), (before or {}).get("tools"))
     for name, find in (("agent", services.agent), ("model", services.model)):
         if isinstance(named := settings.get(name), str):
             try:

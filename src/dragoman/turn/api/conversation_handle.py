@@ -315,10 +315,10 @@ class ConversationHandle:
         Queued turns also get its new mode, tool switches, reviews, private texts and limits. Running turns do
         not.
         """
+        info = await self.info()
         if isinstance(name := settings.get("workspace"), str):
-            root = await root_of(self._store, await self.info())
-            self._engine.services.workspaces.find(name, root)
-        self._engine.services.toolbox.check_switches(settings.get("tools"))
+            self._engine.services.workspaces.find(name, await root_of(self._store, info))
+        self._engine.services.toolbox.check_switches(settings.get("tools"), info.settings.get("tools"))
         await self._store.change_settings(self.id, lambda before: changed(before, as_json(settings)))
         now = (await self.info()).settings
         await self._store.renew_queued(self.id, lambda fact: renewed(fact, now))
