@@ -118,9 +118,9 @@ class Toolbox:
             raise BadRequest(sentence("agent.unknown_tool", name=name, hint=hint))
 
     def check_switches(self, switches: object, before: object = None) -> None:
-        """Check each name that is set. None removes a switch.
+        """Check the name of each switch. None removes one.
 
-        An unchanged switch is not checked: its tool can be gone, or belong to another user.
+        Skip an unchanged switch: its tool can be gone, or belong to another user.
         """
         old = before if isinstance(before, Mapping) else {}
         for name, on in switches.items() if isinstance(switches, Mapping) else ():
