@@ -112,7 +112,7 @@ async def test_a_turn_outlives_a_disk_that_is_full_for_a_while(tmp_path: Path) -
 
 
 def _fill(disk: Path) -> Path:
-    """Leave no room for a write, also not in a log that a checkpoint has emptied."""
+    """Leave no room for a write, not even in a log that a checkpoint emptied."""
     with closing(sqlite3.connect(disk / "chat.db")) as db:
         while db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
             pass  # a write is under way

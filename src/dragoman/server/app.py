@@ -303,7 +303,7 @@ def _unions(part: object) -> Iterator[dict[str, Any]]:
     """Yield the union schemas that have a discriminator."""
     match part:
         case dict():
-            if "discriminator" in part:
+            if "oneOf" in part and "discriminator" in part:
                 yield part
             for inner in part.values():
                 yield from _unions(inner)

@@ -98,6 +98,7 @@ T = TypeVar("T")
 # Share of a lease: an owner that renewed it more recently is alive, whatever the state of its lock.
 _SURE = 0.4
 _TOLD = 1.0  # Seconds between checks for events without a notification.
+_FIRST = 15.0  # Seconds for a connection, and for the first answers on it.
 _CLOSING = 10.0  # Maximum seconds to wait for the server when closing.
 _ATTEMPTS = 8  # Maximum number of attempts of a write that conflicts with others.
 _SCHEMA = re.compile(r"[a-z][a-z0-9_]{0,40}")
@@ -156,7 +157,7 @@ class PostgresDatabase(SqlDatabase):
         self._closed = False  # It may have been open before.
         self._slow = asyncio.Semaphore(max(1, self._size // 2))
         try:
-            first = await asyncpg.connect(self._url, server_settings=settings, timeout=15)
+            first = await asyncpg.connect(self._url, server_settings=settings, timeout=_FIRST)
             try:
                 if self._migrates:
                     await migrate(first, self.schema)
@@ -169,12 +170,14 @@ class PostgresDatabase(SqlDatabase):
                 min_size=1,
                 max_size=self._size,
                 server_settings=settings,
-                timeout=15,
+                timeout=_FIRST,
                 command_timeout=90,
                 reset=self._settle,
             )
             self._session: OwnerSession = OwnerSession(
-                lambda: asyncpg.connect(self._url, server_settings=settings, timeout=15, command_timeout=15),
+                lambda: asyncpg.connect(
+                    self._url, server_settings=settings, timeout=_FIRST, command_timeout=_FIRST
+                ),
                 self._run,
                 channel=self.schema,
                 lease=self._lease,
@@ -201,7 +204,7 @@ class PostgresDatabase(SqlDatabase):
     async def _connected(self, work: Callable[[asyncpg.Connection[Any], str], Awaitable[T]]) -> T:
         """Run on a separate connection."""
         try:
-            connection = await asyncpg.connect(self._url, server_settings=self._settings(), timeout=15)
+            connection = await asyncpg.connect(self._url, server_settings=self._settings(), timeout=_FIRST)
             try:
                 return await work(connection, self.schema)
             finally:

@@ -31,26 +31,26 @@ async def look(db: asyncpg.Connection[Any], schema: str) -> SchemaState:
 
 
 async def migrate(db: asyncpg.Connection[Any], schema: str) -> None:
-    """Run one step after another, each in a separate transaction.
-
-    The connection keeps a lock that excludes other migrations. Close it afterwards.
-    """
+    """Run one step after another, each in a separate transaction."""
     lock = f"dragoman migration {schema}"
     await db.execute("SET statement_timeout = 0")  # A large table takes long.
     await db.execute("SELECT pg_advisory_lock(hashtextextended($1, 0))", lock)
-    if not await db.fetchval("SELECT 1 FROM pg_namespace WHERE nspname = $1", schema):
-        await db.execute(f'CREATE SCHEMA "{schema}"')
-    # If a server looked up the path while another created the schema, it may have cached a path without
-    # it, and would create the tables in `public`. Setting the path clears that cache.
-    await db.execute("SELECT set_config('search_path', current_setting('search_path'), false)")
-    await db.execute(_VERSIONS)
-    version = schema_state(_MIGRATIONS, await db.fetchval(_VERSION)).version
-    for number, script in numbered(_MIGRATIONS):
-        if number > version:
-            async with db.transaction():
-                await db.execute(script)
-                await db.execute("INSERT INTO schema_version (version) VALUES ($1)", number)
-    await _index(db)
+    try:
+        if not await db.fetchval("SELECT 1 FROM pg_namespace WHERE nspname = $1", schema):
+            await db.execute(f'CREATE SCHEMA "{schema}"')
+        # If a server looked up the path while another created the schema, it may have cached a path without
+        # it, and would create the tables in `public`. Setting the path clears that cache.
+        await db.execute("SELECT set_config('search_path', current_setting('search_path'), false)")
+        await db.execute(_VERSIONS)
+        version = schema_state(_MIGRATIONS, await db.fetchval(_VERSION)).version
+        for number, script in numbered(_MIGRATIONS):
+            if number > version:
+                async with db.transaction():
+                    await db.execute(script)
+                    await db.execute("INSERT INTO schema_version (version) VALUES ($1)", number)
+        await _index(db)
+    finally:
+        await db.execute("SELECT pg_advisory_unlock(hashtextextended($1, 0))", lock)
 
 
 async def _index(db: asyncpg.Connection[Any]) -> None:

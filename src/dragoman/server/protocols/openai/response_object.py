@@ -333,7 +333,7 @@ async def input_items(context: Context, place: ReplyPlace) -> list[dict[str, Any
     messages = await messages_of_turn(context.runtime, place)
     tools = {spec.name for spec in (await options_of(context.runtime, place.turn)).client_tools}
     calls = next(message for message in messages if message.id == place.after).calls
-    # A call that was refused never reached the caller. Those of a caller's history only have a result.
+    # A refused call never reached the caller. Calls of the caller's own history are complete from the start.
     brought = [call for call in calls if call.started is not None or call.state is CallState.COMPLETED]
     return [_output(call, call.result) for call in brought if call.tool in tools and call.result is not None]
 
